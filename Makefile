@@ -1,0 +1,47 @@
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: help test check format stubs bench demo figures constraints clean
+help:            ## show this list
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*##/\t/'
+
+# Touched last: a broken install is redone, an unchanged one costs nothing.
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --constraint constraints.txt
+	touch $@
+
+test: $(STAMP)   ## run the tests
+	$(BIN)/pytest -n 2
+
+check: $(STAMP)  ## lint, types, import rules, fresh stubs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python scripts/stubs.py --check
+
+format: $(STAMP) ## format the code and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+stubs: $(STAMP)  ## generate the gRPC stubs from proto/
+	$(BIN)/python scripts/stubs.py
+
+bench: $(STAMP)  ## measure speed, as ratios in one run on one core
+	$(BIN)/python benchmarks/run.py
+
+demo: $(STAMP)   ## solve one example and print what was selected
+	$(BIN)/python examples/selection.py
+
+figures: $(STAMP) ## draw the pictures in docs/
+	$(BIN)/python scripts/figures.py
+
+constraints:     ## pin the newest versions anew
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip freeze --exclude fism > constraints.txt
+
+clean:           ## remove what make made
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

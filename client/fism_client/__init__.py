@@ -1,0 +1,1 @@
+"""A site: knows its own shard, never the outer objective H."""

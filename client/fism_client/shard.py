@@ -1,0 +1,153 @@
+"""A site's own rows and labels: checked once, kept as narrow as they fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fism_common.errors import DataError
+from fism_common.vectors import Vector, positive
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Entries: TypeAlias = NDArray[np.uint8] | NDArray[np.float32] | NDArray[np.float64]
+
+
+@runtime_checkable
+class SparseMatrix(Protocol):
+    """Any sparse matrix of scipy's."""
+
+    def tocsr(self) -> csr_array:
+        """Return the matrix in compressed sparse rows."""
+
+
+class SparseRows(NamedTuple):
+    """Compressed sparse rows, as kernels take them: columns sorted, none twice in a row."""
+
+    data: Entries
+    indices: NDArray[np.int32]
+    indptr: NDArray[np.int64]
+    columns: int
+
+    def part(self, begin: int, end: int) -> SparseRows:
+        """Return the rows from ``begin`` to ``end``, without copying an entry."""
+        return self._replace(indptr=self.indptr[begin : end + 1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shard:
+    """One client's private rows, times ``scale``, and its labels."""
+
+    rows: Entries | SparseRows
+    labels: Vector
+    scale: float
+
+    @classmethod
+    def of(
+        cls, rows: ArrayLike | SparseMatrix, labels: ArrayLike, *, scale: float = 1.0, where: str = "the shard"
+    ) -> Shard:
+        """Return a checked shard; raise DataError that names ``where``, the row and the column.
+
+        ``rows`` is dense or any scipy sparse matrix. Entries are kept in the narrowest of uint8, float32 and float64
+        that holds them exactly: a pass is bound by memory. ``scale`` multiplies every entry (1 / 255 for pixels).
+        """
+        kept, count = _sparse(rows, where) if isinstance(rows, SparseMatrix) else _dense(rows, where)
+        return cls(kept, _labels(labels, count, where), positive(scale, f"{where}: the scale", DataError))
+
+    @property
+    def count(self) -> int:
+        """I_i, the number of rows."""
+        return self.labels.size
+
+    @property
+    def columns(self) -> int:
+        """The number n of columns."""
+        return self.rows.columns if isinstance(self.rows, SparseRows) else int(self.rows.shape[1])
+
+
+def _dense(rows: ArrayLike, where: str) -> tuple[Entries, int]:
+    table = _numbers(rows, f"{where}: rows", dimensions=2)
+    _check_shape(table.shape, where)
+    _check_finite(table, where)
+    return _narrow(table), table.shape[0]
+
+
+def _sparse(rows: SparseMatrix, where: str) -> tuple[SparseRows, int]:
+    table = rows.tocsr()
+    if not table.has_canonical_format:
+        table = table.copy()  # the caller's own stays as it is
+        table.sum_duplicates()
+    _check_shape(table.shape, where)
+    values = _numbers(table.data, f"{where}: rows", dimensions=1)
+    indices, indptr = table.indices.astype(np.int32), table.indptr.astype(np.int64)
+    _check_finite(values, where, indices, indptr)
+    return SparseRows(_narrow(values), indices, indptr, table.shape[1]), table.shape[0]
+
+
+def _labels(labels: ArrayLike, count: int, where: str) -> Vector:
+    values = _numbers(labels, f"{where}: labels", dimensions=1).astype(np.float64)
+    if values.size != count:
+        raise DataError(f"{where} has {count} rows but {values.size} labels; give one label per row")
+    finite = np.isfinite(values)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise DataError(f"{where}: the label of row {row} is {values[row]}; drop the row or fill it in")
+    return values
+
+
+def _numbers(values: ArrayLike, what: str, *, dimensions: int) -> NDArray[Any]:
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "buif":
+            array = array.astype(np.float64, casting="same_kind" if array.dtype.kind == "c" else "unsafe")
+    except (TypeError, ValueError) as cause:
+        raise DataError(f"{what} must be real numbers: {cause}") from cause
+    if array.ndim != dimensions:
+        shape = "(rows, columns)" if dimensions == 2 else "(rows,)"  # noqa: PLR2004
+        raise DataError(f"{what} must be of shape {shape}, not {array.shape}")
+    return array
+
+
+def _check_shape(shape: tuple[int, ...], where: str) -> None:
+    count, columns = shape
+    if count == 0 or columns == 0:
+        raise DataError(f"{where} is empty: {count} rows, {columns} columns; leave this client out")
+    if columns > np.iinfo(np.int32).max:
+        raise DataError(f"{where} has {columns} columns; at most {np.iinfo(np.int32).max} are supported")
+
+
+def _check_finite(
+    values: NDArray[Any],
+    where: str,
+    indices: NDArray[np.int32] | None = None,
+    indptr: NDArray[np.int64] | None = None,
+) -> None:
+    """Raise DataError for the first entry that is NaN or infinite; ``indices`` and ``indptr`` place sparse ones."""
+    finite = np.isfinite(values)
+    if finite.all():
+        return
+    at = int(np.argmin(finite))
+    if indices is None or indptr is None:
+        row, column = divmod(at, values.shape[1])
+    else:
+        row, column = int(np.searchsorted(indptr, at, side="right")) - 1, int(indices[at])
+    raise DataError(f"{where}: row {row}, column {column} is {values.flat[at]}; drop the row or fill it in")
+
+
+def _narrow(values: NDArray[Any]) -> Entries:
+    """Return the same numbers in the narrowest of uint8, float32 and float64 that holds them exactly."""
+    if values.size and values.min() >= 0 and values.max() <= np.iinfo(np.uint8).max and _fits(values, np.uint8):
+        return np.ascontiguousarray(values, np.uint8)
+    if _fits(values, np.float32):
+        return np.ascontiguousarray(values, np.float32)
+    return np.ascontiguousarray(values, np.float64)
+
+
+def _fits(values: NDArray[Any], dtype: type[np.uint8 | np.float32]) -> bool:
+    # Most tables that do not fit show it in their first row: look there before copying all of it.
+    with np.errstate(over="ignore"):  # too large for float32 becomes inf, which does not equal
+        return all(bool(np.all(part.astype(dtype) == part)) for part in (values[:1], values))

@@ -1,0 +1,1 @@
+"""What both sides of a federation must agree on; imports neither side."""

@@ -1,0 +1,1 @@
+"""Stubs generated from ``proto/`` by ``make stubs``; never edited."""

@@ -1,0 +1,179 @@
+"""The constraint sets X: convex, compact, known to all; each with an exact projection."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from fism_common.errors import ProblemError
+from fism_common.vectors import Vector, number, positive, vector
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+class SetKind(IntEnum):
+    """How the compiled pass tells the sets apart."""
+
+    BOX = 0
+    BALL = 1
+    SIMPLEX = 2
+    L1_BALL = 3
+
+
+class ConstraintSet(ABC):
+    """A convex and compact X."""
+
+    kind: ClassVar[SetKind]
+
+    @property
+    def dimension(self) -> int | None:
+        """The n this set is made for; None if it fits every n."""
+        return None
+
+    @abstractmethod
+    def project(self, x: Vector) -> Vector:
+        """Return the point of X nearest to ``x``, as a new vector."""
+
+    @abstractmethod
+    def contains(self, x: Vector, slack: float = 0.0) -> bool:
+        """Whether ``x`` is in X, where each inequality may be exceeded by ``slack``; False for NaN."""
+
+    @abstractmethod
+    def diameter(self, n: int) -> float:
+        """Return the largest distance between two points of X in n dimensions."""
+
+    def check(self, n: int) -> None:
+        """Raise ProblemError if this set is not one in n dimensions."""
+        if self.dimension not in {None, n}:
+            raise ProblemError(
+                f"the {type(self).__name__} has {self.dimension} entries, but the rows have {n} columns; "
+                "give one entry per column, or a number"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Box(ConstraintSet):
+    """lo <= x <= hi, entry by entry; ``lo`` and ``hi`` are numbers or vectors."""
+
+    kind = SetKind.BOX
+    lo: float | Vector
+    hi: float | Vector
+
+    def __init__(self, lo: ArrayLike, hi: ArrayLike) -> None:
+        """Refuse infinite, empty and inverted boxes."""
+        for name, bound in (("lo", lo), ("hi", hi)):
+            what = f"the box's {name}"
+            value = number(bound, what, ProblemError) if np.ndim(bound) == 0 else vector(bound, what, ProblemError)  # type: ignore[arg-type]
+            object.__setattr__(self, name, value)
+        if np.ndim(self.lo) and np.ndim(self.hi) and np.size(self.lo) != np.size(self.hi):
+            raise ProblemError(f"the box's lo has {np.size(self.lo)} entries and its hi {np.size(self.hi)}")
+        inverted = np.atleast_1d(np.greater(self.lo, self.hi))
+        if inverted.any():
+            at = int(np.argmax(inverted))
+            low, high = (np.broadcast_to(bound, inverted.shape)[at] for bound in (self.lo, self.hi))
+            raise ProblemError(f"the box is empty: at entry {at}, lo = {low:g} is above hi = {high:g}")
+
+    @property
+    def dimension(self) -> int | None:
+        sizes = [bound.size for bound in (self.lo, self.hi) if isinstance(bound, np.ndarray)]
+        return sizes[0] if sizes else None
+
+    def project(self, x: Vector) -> Vector:
+        return np.clip(x, self.lo, self.hi)
+
+    def contains(self, x: Vector, slack: float = 0.0) -> bool:
+        return bool(np.all((x >= np.subtract(self.lo, slack)) & (x <= np.add(self.hi, slack))))
+
+    def diameter(self, n: int) -> float:
+        return float(np.linalg.norm(np.broadcast_to(np.subtract(self.hi, self.lo), n)))
+
+
+@dataclass(frozen=True, eq=False)
+class Ball(ConstraintSet):
+    """|x - center| <= radius in the Euclidean norm; ``center`` is 0 if not given."""
+
+    kind = SetKind.BALL
+    radius: float
+    center: Vector | None
+
+    def __init__(self, radius: float, center: ArrayLike | None = None) -> None:
+        """Refuse a radius that is not above 0."""
+        object.__setattr__(self, "radius", positive(radius, "the ball's radius", ProblemError))
+        middle = None if center is None else vector(center, "the ball's center", ProblemError)
+        object.__setattr__(self, "center", middle)
+
+    @property
+    def dimension(self) -> int | None:
+        return None if self.center is None else self.center.size
+
+    def project(self, x: Vector) -> Vector:
+        middle = 0.0 if self.center is None else self.center
+        offset = x - middle
+        distance = float(np.linalg.norm(offset))
+        return x.copy() if distance <= self.radius else middle + offset * (self.radius / distance)
+
+    def contains(self, x: Vector, slack: float = 0.0) -> bool:
+        return bool(np.linalg.norm(x - (0.0 if self.center is None else self.center)) <= self.radius + slack)
+
+    def diameter(self, n: int) -> float:  # noqa: ARG002  # the same in every dimension
+        return 2 * self.radius
+
+
+@dataclass(frozen=True, eq=False)
+class Simplex(ConstraintSet):
+    """x >= 0 with sum(x) = total."""
+
+    kind = SetKind.SIMPLEX
+    total: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse a total that is not above 0."""
+        object.__setattr__(self, "total", positive(self.total, "the simplex's total", ProblemError))
+
+    def project(self, x: Vector) -> Vector:
+        return _project_simplex(x, self.total)
+
+    def contains(self, x: Vector, slack: float = 0.0) -> bool:
+        # A sum of n rounded entries cannot be compared exactly.
+        rounding = 4 * np.finfo(np.float64).eps * self.total * x.size
+        return bool(np.all(x >= -slack) and abs(float(np.sum(x)) - self.total) <= slack + rounding)
+
+    def diameter(self, n: int) -> float:
+        return self.total * np.sqrt(2.0) if n > 1 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class L1Ball(ConstraintSet):
+    """|x|_1 <= radius."""
+
+    kind = SetKind.L1_BALL
+    radius: float
+
+    def __post_init__(self) -> None:
+        """Refuse a radius that is not above 0."""
+        object.__setattr__(self, "radius", positive(self.radius, "the 1-norm ball's radius", ProblemError))
+
+    def project(self, x: Vector) -> Vector:
+        size = np.abs(x)
+        return x.copy() if np.sum(size) <= self.radius else np.copysign(_project_simplex(size, self.radius), x)
+
+    def contains(self, x: Vector, slack: float = 0.0) -> bool:
+        rounding = 4 * np.finfo(np.float64).eps * self.radius * x.size
+        return bool(np.sum(np.abs(x)) <= self.radius + slack + rounding)
+
+    def diameter(self, n: int) -> float:  # noqa: ARG002
+        return 2 * self.radius
+
+
+def _project_simplex(x: Vector, total: float) -> Vector:
+    """Return max(x - tau, 0) for the tau that makes it sum to ``total`` (found by sorting)."""
+    shifted = x - np.max(x)  # else a large x swallows the total
+    falling = np.sort(shifted)[::-1]
+    thresholds = (np.cumsum(falling) - total) / np.arange(1, x.size + 1)
+    tau = thresholds[np.flatnonzero(falling > thresholds)[-1]]
+    return np.maximum(shifted - float(tau), 0.0)

@@ -1,0 +1,134 @@
+"""FISM: sites that cannot pool their data fit one convex model, and a private preference picks which.
+
+The front door: every public name is here. Heavy imports wait until a name that needs them is used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fism.problem import Problem
+    from fism.result import Result
+    from fism.solving import solve
+    from fism_client.shard import Shard
+    from fism_common.errors import (
+        DataError,
+        FismError,
+        InputError,
+        MethodError,
+        NumericalError,
+        ProblemError,
+        StepError,
+        StepWarning,
+    )
+    from fism_common.losses import (
+        Absolute,
+        BallDistance,
+        CustomLoss,
+        Hinge,
+        Huber,
+        Logistic,
+        Quantile,
+        Squared,
+        SquaredHinge,
+    )
+    from fism_common.sets import Ball, Box, L1Ball, Simplex
+    from fism_common.steps import PowerSteps, StepReport
+    from fism_server.outer import (
+        ElasticNet,
+        GroupLasso,
+        OuterObjective,
+        Quadratic,
+        SquaredDistance,
+        SquaredNorm,
+    )
+
+__version__ = "0.1.0"
+
+# The same names as above: mypy reads those, Python these.
+_HOMES = {
+    "fism.problem": ("Problem",),
+    "fism.result": ("Result",),
+    "fism.solving": ("solve",),
+    "fism_client.shard": ("Shard",),
+    "fism_common.errors": (
+        "DataError",
+        "FismError",
+        "InputError",
+        "MethodError",
+        "NumericalError",
+        "ProblemError",
+        "StepError",
+        "StepWarning",
+    ),
+    "fism_common.losses": (
+        "Absolute",
+        "BallDistance",
+        "CustomLoss",
+        "Hinge",
+        "Huber",
+        "Logistic",
+        "Quantile",
+        "Squared",
+        "SquaredHinge",
+    ),
+    "fism_common.sets": ("Ball", "Box", "L1Ball", "Simplex"),
+    "fism_common.steps": ("PowerSteps", "StepReport"),
+    "fism_server.outer": (
+        "ElasticNet",
+        "GroupLasso",
+        "OuterObjective",
+        "Quadratic",
+        "SquaredDistance",
+        "SquaredNorm",
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Absolute",
+    "Ball",
+    "BallDistance",
+    "Box",
+    "CustomLoss",
+    "DataError",
+    "ElasticNet",
+    "FismError",
+    "GroupLasso",
+    "Hinge",
+    "Huber",
+    "InputError",
+    "L1Ball",
+    "Logistic",
+    "MethodError",
+    "NumericalError",
+    "OuterObjective",
+    "PowerSteps",
+    "Problem",
+    "ProblemError",
+    "Quadratic",
+    "Quantile",
+    "Result",
+    "Shard",
+    "Simplex",
+    "Squared",
+    "SquaredDistance",
+    "SquaredHinge",
+    "SquaredNorm",
+    "StepError",
+    "StepReport",
+    "StepWarning",
+    "solve",
+]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'fism' has no attribute {name!r}")
+        value = getattr(import_module(_HOME_OF[name]), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted([*globals(), *__all__])

@@ -1,0 +1,44 @@
+"""The compiled pass of IR-IG: a fresh subgradient of H at every row. Not in the client: it knows H."""
+
+import numpy as np
+from numba import njit
+
+from fism_client.kernel_cache import at_home
+from fism_client.kernels import BOX, Formula, Region, clip, look, project
+from fism_client.kernels.options import COMPILED
+from fism_client.shard import Entries
+from fism_common.vectors import Vector
+
+with at_home():
+
+    @njit(**COMPILED)
+    def irig_pass(
+        rows: Entries,
+        scale: float,
+        labels: Vector,
+        loss: Formula,
+        region: Region,
+        x_k: Vector,
+        l1: Vector,
+        l2: float,
+        anchor: Vector,
+        weight: float,
+        gamma: float,
+        x: Vector,
+    ) -> float:
+        """Run x <- P_X[x - gamma g_j(x) - weight dH(x)] over all rows, in place; return the sum of f_j at ``x_k``.
+
+        dH(x) = l1 sign(x) + l2 (x - anchor).
+        """
+        total = 0.0
+        for j in range(labels.size):
+            row = rows[j]
+            value, shrink, push = look(row, scale, labels[j], loss, x_k, gamma, x)
+            total += value
+            for t in range(x.size):
+                h = l1[t] * np.sign(x[t]) + l2 * (x[t] - anchor[t])
+                y = x[t] - shrink * x[t] - push * row[t] - weight * h
+                x[t] = clip(y, region.lo[t], region.hi[t]) if region.kind == BOX else y
+            if region.kind != BOX:
+                project(region, x)
+        return total

@@ -1,0 +1,1 @@
+"""The coordinator: knows the outer objective H, never a row of data."""

@@ -1,0 +1,191 @@
+"""The outer objectives H: strongly convex, known to the server only."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fism_common.errors import ProblemError
+from fism_common.vectors import Vector, number, positive, vector
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+
+class OuterObjective(ABC):
+    """A strongly convex H. For one of your own: give ``modulus``, ``value`` and ``subgradient``."""
+
+    smooth: bool = False
+    """Whether H is differentiable everywhere; some methods need it."""
+
+    @property
+    @abstractmethod
+    def modulus(self) -> float:
+        """The modulus mu > 0 of strong convexity: H - mu |x|^2 / 2 is convex."""
+
+    @abstractmethod
+    def value(self, x: Vector) -> float:
+        """Return H(x)."""
+
+    @abstractmethod
+    def subgradient(self, x: Vector) -> Vector:
+        """Return one subgradient of H at ``x``, as a new vector; the same one every time."""
+
+    def check(self, n: int) -> None:
+        """Raise ProblemError if H is not a strongly convex function of n variables."""
+        mu = self.modulus
+        if not (math.isfinite(mu) and mu > 0):
+            raise ProblemError(
+                f"{type(self).__name__} has modulus {mu}: H must be strongly convex (modulus above 0), "
+                "else it does not pick one solution; add a small multiple of |x|^2"
+            )
+        found = self._dimension()
+        if found not in {None, n}:
+            raise ProblemError(f"{type(self).__name__} is made for {found} columns, but the rows have {n}")
+
+    def _dimension(self) -> int | None:
+        """Return the n this H is made for; None if it fits every n."""
+        return None
+
+
+class Separable(OuterObjective):
+    """sum of l1_t |x_t| + l2 (x_t - anchor_t)^2 / 2, with sign(0) = 0 in the subgradient."""
+
+    def __init__(self, l1: float | Vector, l2: float, anchor: float | Vector) -> None:
+        """Take checked parameters; numbers stand for constant vectors."""
+        self.l1, self.l2, self.anchor = l1, l2, anchor
+        self.smooth = not np.any(l1)
+
+    @property
+    def modulus(self) -> float:
+        return self.l2
+
+    def value(self, x: Vector) -> float:
+        offset = x - self.anchor
+        half_square = 0.5 * self.l2 * float(np.sum(offset * offset))
+        return half_square if self.smooth else half_square + float(np.sum(self.l1 * np.abs(x)))
+
+    def subgradient(self, x: Vector) -> Vector:
+        pull = self.l2 * (x - self.anchor)
+        return pull if self.smooth else pull + self.l1 * np.sign(x)
+
+    def _dimension(self) -> int | None:
+        sizes = [part.size for part in (self.l1, self.anchor) if isinstance(part, np.ndarray)]
+        return sizes[0] if sizes else None
+
+
+class SquaredNorm(Separable):
+    """|x|^2 / 2: the smallest model."""
+
+    def __init__(self) -> None:
+        """Take no parameter."""
+        super().__init__(0.0, 1.0, 0.0)
+
+
+class SquaredDistance(Separable):
+    """|x - anchor|^2 / 2: the model nearest to one in use."""
+
+    def __init__(self, anchor: ArrayLike) -> None:
+        """Take the model to stay near to, one entry per column."""
+        super().__init__(0.0, 1.0, vector(anchor, "the anchor", ProblemError))
+
+
+class ElasticNet(Separable):
+    """l1 |x|_1 + l2 |x|^2 / 2: a sparse and small model; ``l1`` may be a vector, one weight per column."""
+
+    def __init__(self, l1: ArrayLike, l2: float) -> None:
+        """Refuse a negative l1, and an l2 that is not above 0 (H would not be strongly convex)."""
+        weight = number(l1, "l1", ProblemError) if np.ndim(l1) == 0 else vector(l1, "l1", ProblemError)  # type: ignore[arg-type]
+        if np.any(np.less(weight, 0)):
+            raise ProblemError("l1 must not be negative: H would not be convex")
+        super().__init__(weight, _strong(l2), 0.0)
+
+
+class GroupLasso(OuterObjective):
+    """sum over groups of weight_g |x_g| + l2 |x|^2 / 2: whole groups of columns are zero together.
+
+    ``groups`` are disjoint lists of column numbers; columns in none have the quadratic term only. ``weight`` is
+    a number, or one per group. The subgradient of |x_g| at x_g = 0 is taken as 0.
+    """
+
+    def __init__(self, groups: Sequence[Sequence[int]], weight: ArrayLike, l2: float) -> None:
+        """Refuse empty or overlapping groups, negative weights, and an l2 that is not above 0."""
+        self.groups = [np.array(group, dtype=np.intp) for group in groups]
+        if not self.groups or any(group.ndim != 1 or group.size == 0 for group in self.groups):
+            raise ProblemError("groups must be lists of column numbers, none of them empty")
+        columns = np.concatenate(self.groups)
+        if columns.min() < 0 or np.unique(columns).size != columns.size:
+            raise ProblemError("groups must not share a column, and columns are counted from 0")
+        self.weights = vector(np.broadcast_to(weight, len(self.groups)), "the weight", ProblemError)
+        if np.any(self.weights < 0):
+            raise ProblemError("the weight of a group must not be negative: H would not be convex")
+        self.l2 = _strong(l2)
+        self.smooth = not self.weights.any()
+
+    @property
+    def modulus(self) -> float:
+        return self.l2
+
+    def value(self, x: Vector) -> float:
+        norms = sum(
+            float(w * np.sqrt(np.sum(x[group] ** 2))) for w, group in zip(self.weights, self.groups, strict=True)
+        )
+        return norms + 0.5 * self.l2 * float(np.sum(x * x))
+
+    def subgradient(self, x: Vector) -> Vector:
+        result = self.l2 * x
+        for weight, group in zip(self.weights, self.groups, strict=True):
+            norm = np.sqrt(np.sum(x[group] ** 2))
+            if norm > 0:
+                result[group] += (weight / norm) * x[group]
+        return result
+
+    def check(self, n: int) -> None:
+        super().check(n)
+        last = max(int(group.max()) for group in self.groups)
+        if last >= n:
+            raise ProblemError(f"a group names column {last}, but the rows have {n} columns, counted from 0")
+
+
+class Quadratic(OuterObjective):
+    """<x, Q x> / 2 + <c, x> with Q symmetric and positive definite."""
+
+    smooth = True
+
+    def __init__(self, Q: ArrayLike, c: ArrayLike) -> None:
+        """Refuse a Q that is not symmetric or not positive definite."""
+        self.Q = np.array(Q, dtype=np.float64)
+        self.c = vector(c, "c", ProblemError)
+        n = self.c.size
+        if self.Q.shape != (n, n):
+            raise ProblemError(f"Q must be of shape ({n}, {n}), as c has {n} entries, not {self.Q.shape}")
+        if not np.isfinite(self.Q).all() or not np.allclose(self.Q, self.Q.T, rtol=1e-12, atol=0):
+            raise ProblemError("Q must be finite and symmetric; (Q + Q.T) / 2 gives the same H")
+        lowest, highest = np.linalg.eigvalsh(self.Q)[[0, -1]]
+        if lowest <= n * np.finfo(np.float64).eps * abs(highest):
+            raise ProblemError(
+                f"Q's lowest eigenvalue is {lowest:g}: H must be strongly convex; add a small multiple of the identity"
+            )
+        self._modulus = float(lowest)
+
+    @property
+    def modulus(self) -> float:
+        return self._modulus
+
+    def value(self, x: Vector) -> float:
+        return float(x @ (0.5 * (self.Q @ x) + self.c))
+
+    def subgradient(self, x: Vector) -> Vector:
+        return self.Q @ x + self.c
+
+    def _dimension(self) -> int | None:
+        return self.c.size
+
+
+def _strong(l2: float) -> float:
+    return positive(l2, "l2 (which makes H strongly convex)", ProblemError)
