@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from fism_client.kernel_cache import at_home
-from fism_client.kernels import BOX, Formula, Region, clip, look, project
+from fism_client.kernels import Formula, Region, measure_two, project, step, value
 from fism_client.kernels.options import COMPILED
 from fism_client.shard import Entries
 from fism_common.vectors import Vector
@@ -33,12 +33,11 @@ with at_home():
         total = 0.0
         for j in range(labels.size):
             row = rows[j]
-            value, shrink, push = look(row, scale, labels[j], loss, x_k, gamma, x)
-            total += value
+            z, z_k = measure_two(row, scale, loss, x, x_k)
+            total += value(loss, z_k, labels[j])
+            shrink, push = step(scale, z, labels[j], loss, gamma)
             for t in range(x.size):
                 h = l1[t] * np.sign(x[t]) + l2 * (x[t] - anchor[t])
-                y = x[t] - shrink * x[t] - push * row[t] - weight * h
-                x[t] = clip(y, region.lo[t], region.hi[t]) if region.kind == BOX else y
-            if region.kind != BOX:
-                project(region, x)
+                x[t] = x[t] - shrink * x[t] - push * row[t] - weight * h
+            project(region, x)
         return total

@@ -90,10 +90,11 @@ class RowByRowIrig:
     def gather(self, order: Order) -> Sequence[Reply]:
         """Return one reply, of the one pass."""
         x, inner = order.x.copy(), 0.0
-        for site in self._sites:
-            for j in range(site.shard.count):
-                fresh = replace(order, h=self._outer.subgradient(x))
-                inner += site.advance(x, fresh, j, j + 1)
+        rows = ((site, j) for site in self._sites for j in range(site.shard.count))
+        for i, (site, j) in enumerate(rows):
+            # The order's own h is the one at the first row.
+            fresh = order if i == 0 else replace(order, h=self._outer.subgradient(x))
+            inner += site.advance(x, fresh, j, j + 1)
         return [Reply(x, inner)]
 
 

@@ -95,8 +95,8 @@ def _region(constraint: ConstraintSet, n: int) -> kernels.Region:
     nothing = np.zeros(0)
     match constraint:
         case Box():
-            lo, hi = (np.full(n, bound) for bound in (constraint.lo, constraint.hi))
-            return kernels.Region(int(constraint.kind), lo, hi, 0.0)
+            lo, hi = np.broadcast_arrays(*np.atleast_1d(constraint.lo, constraint.hi))
+            return kernels.Region(int(constraint.kind), lo.copy(), hi.copy(), 0.0)
         case Ball():
             center = np.zeros(n) if constraint.center is None else constraint.center.copy()
             return kernels.Region(int(constraint.kind), center, nothing, constraint.radius)

@@ -121,7 +121,10 @@ class GroupLasso(OuterObjective):
         columns = np.concatenate(self.groups)
         if columns.min() < 0 or np.unique(columns).size != columns.size:
             raise ProblemError("groups must not share a column, and columns are counted from 0")
-        self.weights = vector(np.broadcast_to(weight, len(self.groups)), "the weight", ProblemError)
+        count = len(self.groups)
+        if np.shape(weight) not in {(), (count,)}:
+            raise ProblemError(f"give one number as weight, or one weight per group: there are {count} groups")
+        self.weights = vector(np.broadcast_to(weight, count), "the weight", ProblemError)
         if np.any(self.weights < 0):
             raise ProblemError("the weight of a group must not be negative: H would not be convex")
         self.l2 = _strong(l2)

@@ -99,9 +99,10 @@ class Rounds:
             after += reply.x
         after /= len(replies)
         change = _relative(after, self.x)
-        if not np.isfinite(inner) or not np.isfinite(change):
+        if not np.isfinite([inner, self._H, change]).all():
             raise NumericalError(
-                f"round {order.round} overflowed (F = {inner}, change = {change}): scale the columns, or lower gamma"
+                f"round {order.round} overflowed (F = {inner}, H = {self._H}, change = {change}): "
+                "scale the columns, or lower gamma"
             )
         self._average(order)
         _, lam = step(self._steps, order.round)
@@ -149,5 +150,6 @@ def _relative(after: Vector, before: Vector) -> float:
 
 
 def _norm(x: Vector) -> float:
-    # Not np.linalg.norm: threads of a BLAS may change the order of a long sum.
-    return float(np.sqrt(np.sum(x * x)))
+    # Not np.linalg.norm: threads of a BLAS may change the order of a long sum. An overflow shows in the change.
+    with np.errstate(over="ignore"):
+        return float(np.sqrt(np.sum(x * x)))

@@ -3,23 +3,23 @@
 from fism_client.kernel_cache import at_home
 
 with at_home():
-    from fism_client.kernels.dense import dense_pass, look, scattered_pass
-    from fism_client.kernels.formulas import Formula
+    from fism_client.kernels.dense import dense_pass, measure_two, scattered_pass, step
+    from fism_client.kernels.formulas import Formula, value
     from fism_client.kernels.gradients import dense_gradient, sparse_gradient
-    from fism_client.kernels.regions import BOX, Region, clip, project
+    from fism_client.kernels.regions import Region, project
     from fism_client.kernels.sparse import lazy_ball_pass, lazy_box_pass
 
 __all__ = [
-    "BOX",
     "Formula",
     "Region",
-    "clip",
     "dense_gradient",
     "dense_pass",
     "lazy_ball_pass",
     "lazy_box_pass",
-    "look",
+    "measure_two",
     "project",
     "scattered_pass",
     "sparse_gradient",
+    "step",
+    "value",
 ]

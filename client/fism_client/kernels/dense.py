@@ -1,15 +1,20 @@
-"""The pass that touches every column at every row: dense rows, and sparse ones where the method needs it."""
+"""The pass that touches every column at every row: dense rows, and sparse ones where the problem needs it."""
 
 import math
 
 import numpy as np
 from numba import njit
 
-from fism_client.kernels.formulas import BALL_DISTANCE, Formula, loss_slope, loss_value
+from fism_client.kernels.formulas import BALL_DISTANCE, Formula, slope, value
 from fism_client.kernels.options import COMPILED
 from fism_client.kernels.regions import BOX, Region, clip, project
 from fism_client.shard import Entries, SparseRows
 from fism_common.vectors import Vector
+
+# From about this many bytes on, a row, x, x_k and the drift no longer share the first-level cache: the losses at x_k
+# are then taken for a block of rows ahead of their steps (a third less time on 784 columns of float64).
+_LONG_ROW = 2500
+_BLOCK = 64
 
 
 @njit(**COMPILED)
@@ -26,11 +31,19 @@ def dense_pass(
 ) -> float:
     """Run x <- P_X[x - gamma g_j(x) - drift] over all rows j, in place; return the sum of f_j at the fixed ``x_k``."""
     total = 0.0
-    for j in range(labels.size):
-        row = rows[j]
-        value, shrink, push = look(row, scale, labels[j], loss, x_k, gamma, x)
-        total += value
-        move(row, shrink, push, drift, region, x)
+    if rows.itemsize == 1 or rows.itemsize * x.size < _LONG_ROW:  # to widen bytes twice costs more than it saves
+        for j in range(labels.size):
+            z, z_k = measure_two(rows[j], scale, loss, x, x_k)
+            total += value(loss, z_k, labels[j])
+            move(rows[j], scale, z, labels[j], loss, region, drift, gamma, x)
+        return total
+    for begin in range(0, labels.size, _BLOCK):
+        end = min(begin + _BLOCK, labels.size)
+        for j in range(begin, end):
+            total += value(loss, measure(rows[j], scale, loss, x_k), labels[j])
+        for j in range(begin, end):
+            z = measure(rows[j], scale, loss, x)
+            move(rows[j], scale, z, labels[j], loss, region, drift, gamma, x)
     return total
 
 
@@ -52,42 +65,74 @@ def scattered_pass(
     for j in range(labels.size):
         for p in range(rows.indptr[j], rows.indptr[j + 1]):
             row[rows.indices[p]] = rows.data[p]
-        value, shrink, push = look(row, scale, labels[j], loss, x_k, gamma, x)
-        total += value
-        move(row, shrink, push, drift, region, x)
+        z, z_k = measure_two(row, scale, loss, x, x_k)
+        total += value(loss, z_k, labels[j])
+        move(row, scale, z, labels[j], loss, region, drift, gamma, x)
         for p in range(rows.indptr[j], rows.indptr[j + 1]):
             row[rows.indices[p]] = 0
     return total
 
 
 @njit(**COMPILED)
-def look(
-    row: Entries, scale: float, b: float, loss: Formula, x_k: Vector, gamma: float, x: Vector
-) -> tuple[float, float, float]:
-    """Return f at ``x_k``, and the step gamma g(x) as (shrink, push): shrink * x + push * row."""
+def measure(row: Entries, scale: float, loss: Formula, x: Vector) -> float:
+    """Return what the loss is a function of: <row, x>, or for ball-distance |x - row|."""
+    z = 0.0
     if loss.kind == BALL_DISTANCE:
-        square, square_k = 0.0, 0.0
         for t in range(x.size):
-            center = scale * row[t]
-            square += (x[t] - center) ** 2
-            square_k += (x_k[t] - center) ** 2
-        distance = math.sqrt(square)
-        shrink = gamma / distance if distance > b else 0.0
-        return max(math.sqrt(square_k) - b, 0.0), shrink, -shrink * scale
-    z, z_k = 0.0, 0.0
+            z += (x[t] - scale * row[t]) ** 2
+        return math.sqrt(z)
     for t in range(x.size):
         z += row[t] * x[t]
-        z_k += row[t] * x_k[t]
-    value = loss_value(loss.kind, loss.parameter, loss.value, scale * z_k, b)
-    return value, 0.0, gamma * scale * loss_slope(loss.kind, loss.parameter, loss.slope, scale * z, b)
+    return scale * z
 
 
 @njit(**COMPILED)
-def move(row: Entries, shrink: float, push: float, drift: Vector, region: Region, x: Vector) -> None:
-    """Replace ``x`` by P_X[x - shrink * x - push * row - drift]."""
-    if region.kind == BOX:
+def measure_two(row: Entries, scale: float, loss: Formula, x: Vector, y: Vector) -> tuple[float, float]:
+    """Return what ``measure`` does for ``x`` and for ``y``, in one sweep of the row."""
+    z, w = 0.0, 0.0
+    if loss.kind == BALL_DISTANCE:
         for t in range(x.size):
-            x[t] = clip(x[t] - shrink * x[t] - push * row[t] - drift[t], region.lo[t], region.hi[t])
+            z += (x[t] - scale * row[t]) ** 2
+            w += (y[t] - scale * row[t]) ** 2
+        return math.sqrt(z), math.sqrt(w)
+    for t in range(x.size):
+        z += row[t] * x[t]
+        w += row[t] * y[t]
+    return scale * z, scale * w
+
+
+@njit(**COMPILED)
+def step(scale: float, z: float, b: float, loss: Formula, gamma: float) -> tuple[float, float]:
+    """Return gamma g(x) as (shrink, push): it is shrink * x + push * row."""
+    length = gamma * slope(loss, z, b)
+    if loss.kind == BALL_DISTANCE:
+        shrink = length / z if length > 0.0 else 0.0
+        return shrink, -shrink * scale
+    return 0.0, length * scale
+
+
+@njit(**COMPILED)
+def move(
+    row: Entries,
+    scale: float,
+    z: float,
+    b: float,
+    loss: Formula,
+    region: Region,
+    drift: Vector,
+    gamma: float,
+    x: Vector,
+) -> None:
+    """Replace ``x`` by P_X[x - gamma g(x) - drift]."""
+    shrink, push = step(scale, z, b, loss, gamma)
+    if region.kind == BOX and region.lo.size == 1 and shrink == 0.0:
+        lo, hi = region.lo[0], region.hi[0]
+        for t in range(x.size):
+            x[t] = clip(x[t] - push * row[t] - drift[t], lo, hi)
+    elif region.kind == BOX and region.lo.size == 1:
+        lo, hi = region.lo[0], region.hi[0]
+        for t in range(x.size):
+            x[t] = clip(x[t] - shrink * x[t] - push * row[t] - drift[t], lo, hi)
     else:
         for t in range(x.size):
             x[t] = x[t] - shrink * x[t] - push * row[t] - drift[t]

@@ -14,6 +14,7 @@ SQUARED_HINGE = int(LossKind.SQUARED_HINGE)
 SQUARED = int(LossKind.SQUARED)
 ABSOLUTE = int(LossKind.ABSOLUTE)
 HUBER = int(LossKind.HUBER)
+QUANTILE = int(LossKind.QUANTILE)
 BALL_DISTANCE = int(LossKind.BALL_DISTANCE)
 
 
@@ -30,8 +31,22 @@ class Formula(NamedTuple):
 
 
 @njit(**COMPILED)
-def loss_value(kind: int, parameter: float, custom: Scalar | None, z: float, b: float) -> float:
-    """Return f at z."""
+def value(loss: Formula, z: float, b: float) -> float:
+    """Return f; z is <row, x>, or for ball-distance |x - row|."""
+    return _value(loss.kind, loss.parameter, loss.value, z, b)
+
+
+@njit(**COMPILED)
+def slope(loss: Formula, z: float, b: float) -> float:
+    """Return the chosen subgradient of f in z; at a kink as ``fism_common.losses`` documents."""
+    return _slope(loss.kind, loss.parameter, loss.slope, z, b)
+
+
+# numba drops the branch of an argument that is None, but not of a field that is: hence functions of their own.
+
+
+@njit(**COMPILED)
+def _value(kind: int, parameter: float, custom: Scalar | None, z: float, b: float) -> float:
     if custom is not None:
         return custom(z, b)
     if kind == LOGISTIC:
@@ -47,12 +62,13 @@ def loss_value(kind: int, parameter: float, custom: Scalar | None, z: float, b: 
         return abs(r)
     if kind == HUBER:
         return 0.5 * r * r if abs(r) <= parameter else parameter * (abs(r) - 0.5 * parameter)
-    return max(-parameter * r, (1.0 - parameter) * r)
+    if kind == QUANTILE:
+        return max(-parameter * r, (1.0 - parameter) * r)
+    return max(r, 0.0)
 
 
 @njit(**COMPILED)
-def loss_slope(kind: int, parameter: float, custom: Scalar | None, z: float, b: float) -> float:
-    """Return the chosen subgradient of f in z; at a kink as ``fism_common.losses`` documents."""
+def _slope(kind: int, parameter: float, custom: Scalar | None, z: float, b: float) -> float:
     if custom is not None:
         return custom(z, b)
     if kind == LOGISTIC:
@@ -70,4 +86,6 @@ def loss_slope(kind: int, parameter: float, custom: Scalar | None, z: float, b: 
         return 0.0
     if kind == ABSOLUTE:
         return 1.0 if r > 0.0 else -1.0
-    return 1.0 - parameter if r > 0.0 else -parameter
+    if kind == QUANTILE:
+        return 1.0 - parameter if r > 0.0 else -parameter
+    return 1.0 if r > 0.0 else 0.0

@@ -2,7 +2,7 @@
 
 from numba import njit
 
-from fism_client.kernels.formulas import Formula, loss_slope, loss_value
+from fism_client.kernels.formulas import Formula, slope, value
 from fism_client.kernels.options import COMPILED
 from fism_client.shard import Entries, SparseRows
 from fism_common.vectors import Vector
@@ -16,10 +16,10 @@ def dense_gradient(rows: Entries, scale: float, labels: Vector, loss: Formula, x
         row, z = rows[j], 0.0
         for t in range(x.size):
             z += row[t] * x[t]
-        total += loss_value(loss.kind, loss.parameter, loss.value, scale * z, labels[j])
-        slope = scale * loss_slope(loss.kind, loss.parameter, loss.slope, scale * z, labels[j])
+        total += value(loss, scale * z, labels[j])
+        pull = scale * slope(loss, scale * z, labels[j])
         for t in range(x.size):
-            gradient[t] += slope * row[t]
+            gradient[t] += pull * row[t]
     return total
 
 
@@ -33,8 +33,8 @@ def sparse_gradient(
         z = 0.0
         for p in range(rows.indptr[j], rows.indptr[j + 1]):
             z += rows.data[p] * x[rows.indices[p]]
-        total += loss_value(loss.kind, loss.parameter, loss.value, scale * z, labels[j])
-        slope = scale * loss_slope(loss.kind, loss.parameter, loss.slope, scale * z, labels[j])
+        total += value(loss, scale * z, labels[j])
+        pull = scale * slope(loss, scale * z, labels[j])
         for p in range(rows.indptr[j], rows.indptr[j + 1]):
-            gradient[rows.indices[p]] += slope * rows.data[p]
+            gradient[rows.indices[p]] += pull * rows.data[p]
     return total

@@ -19,9 +19,9 @@ class Region(NamedTuple):
 
     kind: int
     lo: Vector
-    """The box's lower bounds; the ball's centre."""
+    """The box's lower bounds, or the one for all columns; the ball's centre."""
     hi: Vector
-    """The box's upper bounds."""
+    """The box's upper bounds, or the one for all columns."""
     radius: float
     """The radius of a ball, the total of a simplex."""
 
@@ -29,22 +29,31 @@ class Region(NamedTuple):
 @njit(**COMPILED)
 def clip(value: float, lo: float, hi: float) -> float:
     """Return ``value`` brought into [lo, hi]; NaN stays NaN, which min and max would lose."""
-    if value < lo:
-        return lo
-    if value > hi:
-        return hi
-    return value
+    raised = max(value, lo)
+    return min(raised, hi)
 
 
 @njit(**COMPILED)
 def project(region: Region, x: Vector) -> None:
-    """Replace ``x`` by the nearest point of a region other than a box."""
-    if region.kind == BALL:
+    """Replace ``x`` by the nearest point of the region."""
+    if region.kind == BOX:
+        _project_box(region.lo, region.hi, x)
+    elif region.kind == BALL:
         _project_ball(region.lo, region.radius, x)
     elif region.kind == SIMPLEX:
         _project_simplex(region.radius, x)
     else:
         _project_l1_ball(region.radius, x)
+
+
+@njit(**COMPILED)
+def _project_box(lo: Vector, hi: Vector, x: Vector) -> None:
+    if lo.size == 1:
+        for t in range(x.size):
+            x[t] = clip(x[t], lo[0], hi[0])
+    else:
+        for t in range(x.size):
+            x[t] = clip(x[t], lo[t], hi[t])
 
 
 @njit(**COMPILED)

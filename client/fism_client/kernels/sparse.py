@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
-from fism_client.kernels.formulas import Formula, loss_slope, loss_value
+from fism_client.kernels.formulas import Formula, slope, value
 from fism_client.kernels.options import COMPILED
 from fism_client.kernels.regions import Region, clip
 from fism_client.shard import SparseRows
@@ -35,8 +35,10 @@ def lazy_box_pass(
     """
     # One cache line per column instead of six.
     columns = np.empty((x.size, 6))
+    last = region.lo.size - 1
     for t in range(x.size):
-        columns[t] = (x[t], drift[t], x_k[t], region.lo[t], region.hi[t], 0.0)  # the last: steps taken so far
+        lo, hi = region.lo[min(t, last)], region.hi[min(t, last)]
+        columns[t] = (x[t], drift[t], x_k[t], lo, hi, 0.0)  # the last counts the steps taken so far
     data, indices, indptr, total = rows.data, rows.indices, rows.indptr, 0.0
     for j in range(labels.size):
         z, z_k = 0.0, 0.0
@@ -45,8 +47,8 @@ def lazy_box_pass(
             c[0] = clip(c[0] - (j - c[5]) * c[1], c[3], c[4])
             z += data[p] * c[0]
             z_k += data[p] * c[2]
-        total += loss_value(loss.kind, loss.parameter, loss.value, scale * z_k, labels[j])
-        push = gamma * scale * loss_slope(loss.kind, loss.parameter, loss.slope, scale * z, labels[j])
+        total += value(loss, scale * z_k, labels[j])
+        push = gamma * scale * slope(loss, scale * z, labels[j])
         for p in range(indptr[j], indptr[j + 1]):
             c = columns[indices[p]]
             c[0] = clip(c[0] - push * data[p] - c[1], c[3], c[4])
@@ -89,9 +91,8 @@ def lazy_ball_pass(
             ca += a * c[3]
             aa += a * a
             z_k += a * c[2]
-        total += loss_value(loss.kind, loss.parameter, loss.value, z_k, labels[j])
-        slope = loss_slope(loss.kind, loss.parameter, loss.slope, alpha * va + beta * da + ca, labels[j])
-        push = gamma * slope / alpha
+        total += value(loss, z_k, labels[j])
+        push = gamma * slope(loss, alpha * va + beta * da + ca, labels[j]) / alpha
         for p in range(indptr[j], indptr[j + 1]):
             columns[indices[p], 0] -= push * scale * data[p]
         vv += push * (push * aa - 2.0 * va)

@@ -1,0 +1,60 @@
+"""Compiled kernels are kept between processes, and processes that start together do not spoil them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SOLVE = """
+import sys, logging, numpy as np, fism
+logging.basicConfig(format="%(message)s")
+dtype = sys.argv[1]
+rows = (np.arange(12).reshape(4, 3) % 3).astype(dtype)
+rows = rows if dtype == "uint8" else rows / (3 if dtype == "float64" else 4)
+problem = fism.Problem("squared", fism.Box(-1, 1), fism.SquaredNorm())
+result = fism.solve(problem, [(rows, np.ones(4))], steps=fism.PowerSteps(0.1, 0.7, 1, 0.2), rounds=3)
+from fism_client.kernels import dense_pass
+print(sum(dense_pass.stats.cache_misses.values()), result.x.tobytes().hex())
+"""
+
+
+def start(cache: Path, dtype: str = "float64") -> subprocess.Popen[str]:
+    """Start a process that solves something small, with its kernels kept under ``cache``."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, "-c", SOLVE, dtype], env=environment, stdout=pipe, stderr=pipe, text=True)
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Return how many kernels were compiled, the result's bytes, and what was said."""
+    out, err = process.communicate(timeout=100)
+    assert process.returncode == 0, err
+    compiled, result = out.split()
+    return int(compiled), result, err
+
+
+def test_second_process_does_not_compile(tmp_path: Path) -> None:
+    """It loads what the first one kept, and gets the same bytes."""
+    first, second = finish(start(tmp_path)), finish(start(tmp_path))
+    assert (first[0], second[0]) == (1, 0)
+    assert first[1] == second[1]
+
+
+def test_processes_that_compile_at_once_leave_a_sound_cache(tmp_path: Path) -> None:
+    """Three types of rows, two processes each, all at the same time; then each again, from the cache."""
+    types = ["float64", "float32", "uint8"] * 2
+    at_once = [finish(process) for process in [start(tmp_path, dtype) for dtype in types]]
+    assert sum(compiled for compiled, _, _ in at_once) == 3
+    again = [finish(process) for process in [start(tmp_path, dtype) for dtype in types]]
+    assert [(compiled, result) for compiled, result, _ in again] == [(0, result) for _, result, _ in at_once]
+
+
+def test_cache_folder_that_cannot_be_made_is_said_and_done_without(tmp_path: Path) -> None:
+    """A file stands where the folder should be: kernels are compiled anew, and the log says how to change that."""
+    in_the_way = tmp_path / "file"
+    in_the_way.touch()
+    compiled, _, log = finish(start(in_the_way))
+    assert compiled == 1
+    assert "set NUMBA_CACHE_DIR" in log

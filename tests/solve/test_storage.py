@@ -1,0 +1,139 @@
+"""How rows are stored changes the speed, not the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import coo_array, csc_matrix, csr_array, csr_matrix
+
+import fism
+from fism_client.local_pass import LocalPass
+from fism_common.exchange import Order
+from fism_common.sets import ConstraintSet
+
+from .. import literal
+from .cases import LOSSES, data
+
+STEPS = fism.PowerSteps(gamma=0.5, a=0.7, lam=2.0, b=0.2)
+
+
+def solve(rows: Any, labels: Any, constraint: ConstraintSet, **options: Any) -> fism.Result:  # noqa: ANN401
+    """Return the result of a few rounds on one client."""
+    problem = fism.Problem("logistic", constraint, fism.ElasticNet(0.1, 1.0))
+    return fism.solve(problem, [fism.Shard.of(rows, labels, **options)], steps=STEPS, rounds=5)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int64", "float16", "float32"])
+def test_type_of_the_rows_does_not_change_the_result(dtype: str) -> None:
+    """The same numbers in another type give the same answer."""
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 2, (30, 7)).astype(dtype)
+    labels = np.where(rng.random(30) < 0.5, -1, 1)
+    expected = solve(rows.astype(np.float64) + 0.0, labels, fism.Box(-3, 3))
+    np.testing.assert_allclose(solve(rows, labels, fism.Box(-3, 3)).x, expected.x, rtol=1e-13)
+
+
+@pytest.mark.parametrize("constraint", [fism.Box(-3, 3), fism.Ball(1.0), fism.L1Ball(1.0)], ids=["box", "ball", "l1"])
+@pytest.mark.parametrize("make", [np.array, csr_array], ids=["dense", "CSR"])
+def test_scale_multiplies_every_entry(make: Any, constraint: ConstraintSet) -> None:  # noqa: ANN401
+    """Bytes with a scale are the floats that they stand for."""
+    rng = np.random.default_rng(1)
+    pixels = rng.integers(0, 256, (30, 7)).astype(np.uint8) * (rng.random((30, 7)) < 0.4)
+    labels = np.where(rng.random(30) < 0.5, -1, 1)
+    narrow = solve(make(pixels), labels, constraint, scale=1 / 255)
+    wide = solve(make(pixels / 255), labels, constraint)
+    np.testing.assert_allclose(narrow.x, wide.x, rtol=1e-12, atol=1e-14)
+    assert narrow.inner == pytest.approx(wide.inner, rel=1e-13)
+
+
+@pytest.mark.parametrize("make", [csr_matrix, csc_matrix, coo_array], ids=lambda make: make.__name__)
+def test_any_sparse_format_is_taken(make: Any) -> None:  # noqa: ANN401
+    """Matrices and arrays, by rows, by columns and by coordinates are the same rows."""
+    given_data = data(3, "logistic", 1, largest=20)
+    rows, labels = given_data.shards[0]
+    expected = solve(csr_array(rows), labels, fism.Box(-3, 3))
+    assert solve(make(rows), labels, fism.Box(-3, 3)).x.tobytes() == expected.x.tobytes()
+
+
+def test_entries_given_twice_are_added() -> None:
+    """A sparse matrix with duplicates means their sum, and is left as it was."""
+    twice = csr_array((np.array([1.0, 2.0, 4.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 2))
+    result = solve(twice, [1, -1], fism.Box(-3, 3))
+    assert result.x.tobytes() == solve(csr_array([[0.0, 3.0], [4.0, 0.0]]), [1, -1], fism.Box(-3, 3)).x.tobytes()
+    assert twice.nnz == 3
+
+
+WIDE = 300
+
+
+@pytest.mark.parametrize("gamma", [0.01, 1.0, 300.0])
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        fism.Box(-0.5, 0.4),
+        fism.Box(np.linspace(-1, 0, WIDE), np.linspace(0, 1, WIDE)),
+        fism.Ball(0.7),
+        fism.Ball(2.0, np.linspace(-1, 1, WIDE)),
+    ],
+    ids=["box", "box of vectors", "ball", "ball with center"],
+)
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared", "absolute", "quantile", "huber"])
+def test_lazy_pass_is_the_dense_pass(loss: str, constraint: ConstraintSet, gamma: float) -> None:
+    """On wide sparse rows, with steps from tiny to absurd, both end at the same point."""
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(200, WIDE)) * (rng.random((200, WIDE)) < 0.03)
+    labels = np.where(rng.random(200) < 0.5, -1.0, 1.0)
+    x, h = rng.normal(size=(2, WIDE))
+    order = Order(1, constraint.project(x), h, gamma, 0.01)
+    lazy, dense = (
+        LocalPass(fism.Shard.of(table, labels), LOSSES[loss], constraint).answer(order)
+        for table in (csr_array(rows), rows)
+    )
+    np.testing.assert_allclose(lazy.x, dense.x, rtol=1e-9, atol=1e-11 * (1 + np.max(np.abs(dense.x))))
+    assert lazy.inner == pytest.approx(dense.inner, rel=1e-12)
+
+
+def test_ball_pass_folds_before_it_loses_digits() -> None:
+    """A pull of the rows against an equal drift cancels to nothing, however long it goes on."""
+    n, m = 40, 5000
+    rows = np.zeros((m, n))
+    rows[:, 0] = 1.0
+    h = np.zeros(n)
+    h[0] = -1.0
+    # Each row pushes entry 0 by -gamma (absolute loss, z above the label); the drift returns it.
+    order = Order(1, np.full(n, 0.01), h, 1.0, 1.0)
+    dense, lazy = (
+        LocalPass(fism.Shard.of(table, np.full(m, -1e9)), fism.Absolute(), fism.Ball(1.0)).answer(order)
+        for table in (rows, csr_array(rows))
+    )
+    np.testing.assert_allclose(lazy.x, dense.x, atol=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([20, 400, 900]), st.sampled_from(["float64", "float32", "uint8"]))
+def test_long_rows_give_what_short_ones_do(seed: int, n: int, dtype: str) -> None:
+    """Losses are taken with the steps on short rows and ahead of them on long ones: F and x are the literal ones."""
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, 200, (70, n)).astype(dtype)
+    if dtype != "uint8":
+        rows /= 256
+    labels = np.where(rng.random(70) < 0.5, -1.0, 1.0)
+    x = 0.01 * rng.normal(size=n)
+    shard = fism.Shard.of(rows, labels, scale=0.05)
+    reply = LocalPass(shard, fism.Logistic(), fism.Box(-0.05, 0.05)).answer(Order(1, x, x, 0.3, 0.1))
+    table = [(0.05 * rows.astype(np.float64), labels)]
+    expected = literal.fism(
+        table,
+        literal.SUBGRADIENTS["logistic"],
+        lambda v: np.clip(v, -0.05, 0.05),
+        lambda v: v,
+        x,
+        lambda _: 0.3,
+        lambda _: 7.0,
+        1,
+    )
+    np.testing.assert_allclose(reply.x, expected[-1], rtol=1e-10, atol=1e-13)
+    assert reply.inner == pytest.approx(literal.inner(table, literal.VALUES["logistic"], x), rel=1e-12)
