@@ -80,11 +80,10 @@ def _formula(loss: Loss) -> kernels.Formula:
 
 def _compile(loss: CustomLoss, part: str, function: Scalar) -> Scalar:
     from numba import cfunc
-    from numba.core.errors import NumbaError
 
     try:
         return cfunc("float64(float64, float64)")(getattr(function, "py_func", function))
-    except (NumbaError, TypeError) as cause:
+    except Exception as cause:  # numba lets through whatever its own code trips over
         raise ProblemError(
             f"the {part} of loss {loss.name!r} does not compile; it must be a function of two floats (z, b) that "
             f"returns a float, in the part of Python that numba knows: {cause}"
