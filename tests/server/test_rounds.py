@@ -86,11 +86,17 @@ def test_replies_that_show_the_run_has_settled_are_discarded() -> None:
     np.testing.assert_array_equal(rounds.average, [1.0, 2.0])
 
 
-def test_large_change_of_any_of_the_three_goes_on() -> None:
-    """X and H have settled here, F has not."""
-    rounds = begin(rounds=9, tolerance=0.1)
-    rounds.close([reply(1.0, 2.0, inner=4.0)])
-    assert rounds.close([reply(1.0, 2.0, inner=9.0)]) is not None
+@pytest.mark.parametrize(
+    ("after", "inner", "settled"),
+    [((100.5, 0.0), 4.0, True), ((100.0, 0.0), 9.0, False), ((101.4, 0.0), 4.0, False), ((0.0, 100.0), 4.0, False)],
+    ids=["none", "F alone", "H alone", "x alone"],
+)
+def test_large_change_of_any_of_the_three_goes_on(after: tuple[float, float], inner: float, settled: bool) -> None:  # noqa: FBT001
+    """H = |x|^2 / 2 changes twice as much as x does along x, and not at all around it."""
+    start = np.array([100.0, 0.0])
+    rounds = Rounds(SquaredNorm(), STEPS, m=8, start=start, rounds=9, tolerance=0.02)
+    rounds.close([reply(*after, inner=4.0)])
+    assert (rounds.close([reply(*after, inner=inner)]) is None) is settled
 
 
 def test_closing_value_settles_the_last_round() -> None:

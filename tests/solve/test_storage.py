@@ -99,18 +99,16 @@ def test_lazy_pass_is_the_dense_pass(loss: str, constraint: ConstraintSet, gamma
 
 def test_ball_pass_folds_before_it_loses_digits() -> None:
     """A pull of the rows against an equal drift cancels to nothing, however long it goes on."""
-    n, m = 40, 5000
-    rows = np.zeros((m, n))
-    rows[:, 0] = 1.0
-    h = np.zeros(n)
-    h[0] = -1.0
-    # Each row pushes entry 0 by -gamma (absolute loss, z above the label); the drift returns it.
-    order = Order(1, np.full(n, 0.01), h, 1.0, 1.0)
+    n, m, gamma = 40, 500, 100.0
+    rows, h = np.zeros((m, n)), np.zeros(n)
+    rows[:, 0], h[0] = 1.0, -1.0
+    # Each row pushes entry 0 down by gamma (absolute loss, z above the label), and the drift brings it back.
+    order = Order(1, np.full(n, n**-0.5), h, gamma, 1.0)
     dense, lazy = (
         LocalPass(fism.Shard.of(table, np.full(m, -1e9)), fism.Absolute(), fism.Ball(1.0)).answer(order)
         for table in (rows, csr_array(rows))
     )
-    np.testing.assert_allclose(lazy.x, dense.x, atol=1e-12)
+    np.testing.assert_allclose(lazy.x, dense.x, atol=1e-10)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([20, 400, 900]), st.sampled_from(["float64", "float32", "uint8"]))
