@@ -87,8 +87,8 @@ def solve(  # noqa: PLR0913  # the public interface: one keyword per decision of
     outer = loop.conclude(inner)
     return Result(
         x=loop.x,
-        weighted=loop.weighted,
-        average=loop.average,
+        weighted=loop.state.weighted,
+        average=loop.state.average,
         inner=inner,
         outer=outer,
         rounds=len(records),

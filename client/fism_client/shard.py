@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -37,6 +38,15 @@ class SparseRows(NamedTuple):
         """Return the rows from ``begin`` to ``end``, without copying an entry."""
         return self._replace(indptr=self.indptr[begin : end + 1])
 
+    def take(self, which: slice | NDArray[np.bool_]) -> SparseRows:
+        """Return some of the rows, in their order, with entries of their own."""
+        lengths = np.diff(self.indptr)
+        chosen = np.zeros(lengths.size, bool)
+        chosen[which] = True
+        entries = np.repeat(chosen, lengths)
+        indptr = np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64)
+        return SparseRows(self.data[entries], self.indices[entries], indptr, self.columns)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shard:
@@ -57,6 +67,46 @@ class Shard:
         """
         kept, count = _sparse(rows, where) if isinstance(rows, SparseMatrix) else _dense(rows, where)
         return cls(kept, _labels(labels, count, where), positive(scale, f"{where}: the scale", DataError))
+
+    def split(self, parts: int) -> list[Shard]:
+        """Return the rows in so many parts, in order, of sizes that differ by one at most."""
+        if not 1 <= parts <= self.count:
+            raise DataError(f"{self.count} rows cannot be split into {parts} shards; each needs a row")
+        ends = np.cumsum([part.size for part in np.array_split(np.arange(self.count), parts)])
+        return [self.take(slice(end - size, end)) for end, size in zip(ends, np.diff(ends, prepend=0), strict=True)]
+
+    def hold_out(self, share: float, seed: int) -> tuple[Shard, Shard | None]:
+        """Return the rows to train on and those held out: a random ``share`` of all, the same for the same seed."""
+        held = round(share * self.count)
+        if held == 0:
+            return self, None
+        if held == self.count:
+            raise DataError(f"holding out {share:g} of {self.count} rows leaves none to train on")
+        chosen = np.zeros(self.count, bool)
+        chosen[np.random.default_rng(seed).choice(self.count, held, replace=False)] = True
+        return self.take(~chosen), self.take(chosen)
+
+    def take(self, which: slice | NDArray[np.bool_]) -> Shard:
+        """Return some of the rows, in their order."""
+        rows = self.rows.take(which) if isinstance(self.rows, SparseRows) else self.rows[which]
+        return Shard(rows, self.labels[which], self.scale)
+
+    def scores(self, x: Vector) -> Vector:
+        """Return <row, x> for every row."""
+        if isinstance(self.rows, SparseRows):
+            row_of_entry = np.repeat(np.arange(self.count), np.diff(self.rows.indptr))
+            sums = np.bincount(row_of_entry, self.rows.data * x[self.rows.indices], self.count)
+            return self.scale * sums.astype(np.float64)
+        return self.scale * np.asarray(self.rows @ x)
+
+    def digest(self, salt: str) -> bytes:
+        """Return a digest of rows and labels that only tells equal shards from others of the same run."""
+        digest = hashlib.sha256(salt.encode())
+        parts = self.rows[:3] if isinstance(self.rows, SparseRows) else (self.rows,)
+        for part in (*parts, self.labels, np.array(self.scale)):
+            digest.update(f"{part.dtype}{part.shape}".encode())
+            digest.update(np.ascontiguousarray(part).data)
+        return digest.digest()
 
     @property
     def count(self) -> int:

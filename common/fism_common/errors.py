@@ -1,4 +1,4 @@
-"""The one error tree.
+"""The one error tree, and what each error means to the outside.
 
 ::
 
@@ -7,13 +7,23 @@
     |   |-- DataError                       the rows or labels of a shard
     |   |-- ProblemError                    a loss, a set, an outer objective, or their fit to each other
     |   |-- StepError                       gamma, lambda, rounds, tolerance
-    |   `-- MethodError                     the method does not fit the problem
-    `-- NumericalError (ArithmeticError)    a round gave numbers that are not finite
+    |   |-- MethodError                     the method does not fit the problem
+    |   `-- ConfigError                     a configuration file, an option, a folder
+    |-- NumericalError (ArithmeticError)    a round gave numbers that are not finite
+    |-- RefusedError                        a client is not let in, or put out
+    |   |-- NotAllowedError                 this name, or this token, has no place in the run
+    |   |-- NameTakenError                  another client has joined under the name
+    |   `-- MismatchError                   version, columns, loss or phase of the run do not fit
+    |-- ContractError                       a message that the contract does not allow
+    |-- StoppedError                        the run was ended before it was finished, or never began
+    `-- InterruptedRunError                 the run was ended by a signal; its state is saved
 
     StepWarning (UserWarning)               the steps are not covered by the theory; the run goes on
 
 Every message says what is wrong, where, and what to do about it.
 """
+
+from typing import NamedTuple
 
 
 class FismError(Exception):
@@ -46,3 +56,61 @@ class NumericalError(FismError, ArithmeticError):
 
 class StepWarning(UserWarning):
     """No theorem covers these steps; the run goes on."""
+
+
+class ConfigError(InputError):
+    """A configuration file, an option or a folder cannot be used."""
+
+
+class RefusedError(FismError):
+    """A client is not let in, or put out."""
+
+
+class NotAllowedError(RefusedError):
+    """This name, or this token, has no place in the run."""
+
+
+class NameTakenError(RefusedError):
+    """Another client has joined under the name."""
+
+
+class MismatchError(RefusedError):
+    """Version, columns, loss or phase of the run do not fit."""
+
+
+class ContractError(FismError):
+    """A message that the contract does not allow."""
+
+
+class StoppedError(FismError):
+    """The run was ended before it was finished, or never began."""
+
+
+class InterruptedRunError(FismError):
+    """The run was ended by a signal; its state is saved."""
+
+
+class Meaning(NamedTuple):
+    """What an error is on the wire and to a shell."""
+
+    status: str
+    """The name of a gRPC status code."""
+    exit_code: int
+
+
+MEANINGS: dict[type[FismError], Meaning] = {
+    FismError: Meaning("INTERNAL", 1),
+    InputError: Meaning("INVALID_ARGUMENT", 2),
+    NumericalError: Meaning("INTERNAL", 4),
+    RefusedError: Meaning("FAILED_PRECONDITION", 3),
+    NotAllowedError: Meaning("PERMISSION_DENIED", 3),
+    NameTakenError: Meaning("ALREADY_EXISTS", 3),
+    ContractError: Meaning("INVALID_ARGUMENT", 3),
+    StoppedError: Meaning("ABORTED", 4),
+    InterruptedRunError: Meaning("CANCELLED", 130),
+}
+
+
+def meaning(error: FismError) -> Meaning:
+    """Return the meaning of the error's own class, or of the nearest one above it."""
+    return next(MEANINGS[kind] for kind in type(error).__mro__ if kind in MEANINGS)

@@ -33,6 +33,10 @@ class LossKind(IntEnum):
     CUSTOM = 8
 
 
+CLASSIFYING = frozenset({LossKind.LOGISTIC, LossKind.HINGE, LossKind.SQUARED_HINGE})
+"""The losses whose labels are classes, -1 and 1."""
+
+
 class Loss:
     """One convex f per row."""
 

@@ -47,6 +47,10 @@ class ConstraintSet(ABC):
     def diameter(self, n: int) -> float:
         """Return the largest distance between two points of X in n dimensions."""
 
+    @abstractmethod
+    def bounds(self, n: int) -> tuple[Vector, Vector]:
+        """Return the corners of the smallest box around X in n dimensions."""
+
     def check(self, n: int) -> None:
         """Raise ProblemError if this set is not one in n dimensions."""
         if self.dimension not in {None, n}:
@@ -92,6 +96,9 @@ class Box(ConstraintSet):
     def diameter(self, n: int) -> float:
         return float(np.linalg.norm(np.broadcast_to(np.subtract(self.hi, self.lo), n)))
 
+    def bounds(self, n: int) -> tuple[Vector, Vector]:
+        return np.full(n, self.lo), np.full(n, self.hi)
+
 
 @dataclass(frozen=True, eq=False)
 class Ball(ConstraintSet):
@@ -123,6 +130,10 @@ class Ball(ConstraintSet):
     def diameter(self, n: int) -> float:  # noqa: ARG002  # the same in every dimension
         return 2 * self.radius
 
+    def bounds(self, n: int) -> tuple[Vector, Vector]:
+        middle = np.zeros(n) if self.center is None else self.center
+        return middle - self.radius, middle + self.radius
+
 
 @dataclass(frozen=True, eq=False)
 class Simplex(ConstraintSet):
@@ -146,6 +157,9 @@ class Simplex(ConstraintSet):
     def diameter(self, n: int) -> float:
         return self.total * np.sqrt(2.0) if n > 1 else 0.0
 
+    def bounds(self, n: int) -> tuple[Vector, Vector]:
+        return np.zeros(n), np.full(n, self.total)
+
 
 @dataclass(frozen=True, eq=False)
 class L1Ball(ConstraintSet):
@@ -168,6 +182,9 @@ class L1Ball(ConstraintSet):
 
     def diameter(self, n: int) -> float:  # noqa: ARG002
         return 2 * self.radius
+
+    def bounds(self, n: int) -> tuple[Vector, Vector]:
+        return np.full(n, -self.radius), np.full(n, self.radius)
 
 
 def _project_simplex(x: Vector, total: float) -> Vector:

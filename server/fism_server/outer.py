@@ -44,12 +44,12 @@ class OuterObjective(ABC):
                 f"{type(self).__name__} has modulus {mu}: H must be strongly convex (modulus above 0), "
                 "else it does not pick one solution; add a small multiple of |x|^2"
             )
-        found = self._dimension()
-        if found not in {None, n}:
-            raise ProblemError(f"{type(self).__name__} is made for {found} columns, but the rows have {n}")
+        if self.dimension not in {None, n}:
+            raise ProblemError(f"{type(self).__name__} is made for {self.dimension} columns, but the rows have {n}")
 
-    def _dimension(self) -> int | None:
-        """Return the n this H is made for; None if it fits every n."""
+    @property
+    def dimension(self) -> int | None:
+        """The n this H is made for; None if it fits every n."""
         return None
 
 
@@ -74,7 +74,8 @@ class Separable(OuterObjective):
         pull = self.l2 * (x - self.anchor)
         return pull if self.smooth else pull + self.l1 * np.sign(x)
 
-    def _dimension(self) -> int | None:
+    @property
+    def dimension(self) -> int | None:
         sizes = [part.size for part in (self.l1, self.anchor) if isinstance(part, np.ndarray)]
         return sizes[0] if sizes else None
 
@@ -186,7 +187,8 @@ class Quadratic(OuterObjective):
     def subgradient(self, x: Vector) -> Vector:
         return self.Q @ x + self.c
 
-    def _dimension(self) -> int | None:
+    @property
+    def dimension(self) -> int | None:
         return self.c.size
 
 

@@ -40,6 +40,38 @@ class Record:
     """|x_{k+1} - x_k| / (|x_k| + 1)."""
 
 
+@dataclass(slots=True)
+class State:
+    """All that a run needs to go on from round k."""
+
+    round: int
+    x: Vector
+    last: Record | None
+    """The record of the round before, which the stop rule compares with."""
+    gamma_sum_x: Vector
+    gamma_sum: float
+    k_sum_x: Vector
+    k_sum: int
+
+    def advance(self, record: Record, after: Vector) -> None:
+        """Take x_k into the means, and go on to x_{k+1}."""
+        self.gamma_sum_x += record.gamma * self.x
+        self.gamma_sum += record.gamma
+        self.k_sum_x += record.round * self.x
+        self.k_sum += record.round
+        self.round, self.x, self.last = record.round + 1, after, record
+
+    @property
+    def average(self) -> Vector:
+        """The ergodic mean, sum gamma_k x_k / sum gamma_k over the closed rounds, x_k being before round k."""
+        return self.gamma_sum_x / self.gamma_sum
+
+    @property
+    def weighted(self) -> Vector:
+        """The k-weighted mean, sum k x_k / sum k over the same x_k."""
+        return self.k_sum_x / self.k_sum
+
+
 class Rounds:
     """One run: ask for an order, gather the replies wherever they come from, close the round, until it has stopped.
 
@@ -64,22 +96,24 @@ class Rounds:
         tolerance: float | None = None,
     ) -> None:
         """Begin round ``first_round`` at ``start``, a point of X; ``m`` counts all rows of all clients."""
-        self.x = start
-        self.round = first_round
-        self.stopped: Stop | None = None
         self._outer, self._steps, self._m, self._tolerance = outer, steps, m, tolerance
         self._end = first_round + rounds
         self._H = outer.value(start)
-        self._before: Record | None = None
         self._order: Order | None = None
-        self._averaged, self._gammas = np.zeros_like(start), 0.0
-        self._weighted, self._weights = np.zeros_like(start), 0
+        self.state = State(first_round, start, None, np.zeros_like(start), 0.0, np.zeros_like(start), 0)
+        self.stopped: Stop | None = None
+
+    @property
+    def x(self) -> Vector:
+        """The current point: x_k before round k, and at the end the answer."""
+        return self.state.x
 
     def order(self) -> Order:
         """Return what round k asks of every client: the same object until the round is closed."""
         if self._order is None:
-            gamma, lam = step(self._steps, self.round)
-            self._order = Order(self.round, self.x, self._outer.subgradient(self.x), gamma, lam / self._m)
+            k, x = self.state.round, self.state.x
+            gamma, lam = step(self._steps, k)
+            self._order = Order(k, x, self._outer.subgradient(x), gamma, lam / self._m)
         return self._order
 
     def close(self, replies: Sequence[Reply]) -> Record | None:
@@ -97,21 +131,20 @@ class Rounds:
         after = replies[0].x.copy()
         for reply in replies[1:]:
             after += reply.x
-        after /= len(replies)
+        after /= sum(reply.shards for reply in replies)
         change = _relative(after, self.x)
         if not np.isfinite([inner, self._H, change]).all():
             raise NumericalError(
                 f"round {order.round} overflowed (F = {inner}, H = {self._H}, change = {change}): "
                 "scale the columns, or lower gamma"
             )
-        self._average(order)
         _, lam = step(self._steps, order.round)
-        self._before = Record(order.round, order.gamma, lam, inner, self._H, change)
-        self.x, self._H, self._order = after, self._outer.value(after), None
-        self.round += 1
-        if self.round == self._end:
+        record = Record(order.round, order.gamma, lam, inner, self._H, change)
+        self.state.advance(record, after)
+        self._H, self._order = self._outer.value(after), None
+        if self.state.round == self._end:
             self.stopped = Stop.ROUNDS
-        return self._before
+        return record
 
     def conclude(self, inner: float) -> float:
         """Take F at the answer ``x``, which the stop rule still needs after the last round; return H there."""
@@ -119,25 +152,9 @@ class Rounds:
             self.stopped = Stop.TOLERANCE
         return self._H
 
-    @property
-    def average(self) -> Vector:
-        """The ergodic mean, sum gamma_k x_k / sum gamma_k over the closed rounds, x_k being before round k."""
-        return self._averaged / self._gammas
-
-    @property
-    def weighted(self) -> Vector:
-        """The k-weighted mean, sum k x_k / sum k over the same x_k."""
-        return self._weighted / self._weights
-
-    def _average(self, order: Order) -> None:
-        self._averaged += order.gamma * order.x
-        self._gammas += order.gamma
-        self._weighted += order.round * order.x
-        self._weights += order.round
-
     def _settled(self, inner: float) -> bool:
         """Whether the stop rule is met by the round before, now that F at its end is known."""
-        before = self._before
+        before = self.state.last
         if self._tolerance is None or before is None:
             return False
         outer_change = abs(self._H - before.outer) / (abs(before.outer) + 1)

@@ -83,7 +83,7 @@ def test_replies_that_show_the_run_has_settled_are_discarded() -> None:
     assert rounds.close([reply(7.0, 7.0, inner=4.1)]) is None
     assert rounds.stopped is Stop.TOLERANCE
     np.testing.assert_array_equal(rounds.x, [1.1, 2.1])
-    np.testing.assert_array_equal(rounds.average, [1.0, 2.0])
+    np.testing.assert_array_equal(rounds.state.average, [1.0, 2.0])
 
 
 @pytest.mark.parametrize(

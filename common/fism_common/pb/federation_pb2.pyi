@@ -34,6 +34,7 @@ class JoinRequest(_message.Message):
     ROWS_FIELD_NUMBER: _builtins.int
     COLUMNS_FIELD_NUMBER: _builtins.int
     SHARDS_FIELD_NUMBER: _builtins.int
+    TOKEN_FIELD_NUMBER: _builtins.int
     protocol: _builtins.int
     """The version of this contract that the client speaks."""
     name: _builtins.str
@@ -42,6 +43,8 @@ class JoinRequest(_message.Message):
     columns: _builtins.int
     shards: _builtins.int
     """How many virtual clients it counts as: its rows are split into as many parts, in order."""
+    token: _builtins.bytes
+    """The token of an earlier join, from a client that comes back."""
     def __init__(
         self,
         *,
@@ -50,10 +53,11 @@ class JoinRequest(_message.Message):
         rows: _builtins.int = ...,
         columns: _builtins.int = ...,
         shards: _builtins.int = ...,
+        token: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "name", b"name", "protocol", b"protocol", "rows", b"rows", "shards", b"shards"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "name", b"name", "protocol", b"protocol", "rows", b"rows", "shards", b"shards", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -98,7 +102,7 @@ Global___JoinReply: _TypeAlias = JoinReply  # noqa: Y015
 
 @_typing.final
 class Loss(_message.Message):
-    """A loss by its name; code never travels."""
+    """A loss by its name; code never travels. A name with a colon is one that every client has in a file of its own."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -359,6 +363,7 @@ class Order(_message.Message):
     OFFSET_FIELD_NUMBER: _builtins.int
     X_FIELD_NUMBER: _builtins.int
     H_FIELD_NUMBER: _builtins.int
+    EVALUATE_FIELD_NUMBER: _builtins.int
     round: _builtins.int
     attempt: _builtins.int
     """Counts how often this round was sent."""
@@ -368,6 +373,8 @@ class Order(_message.Message):
     offset: _builtins.int
     x: _builtins.bytes
     h: _builtins.bytes
+    evaluate: _builtins.bool
+    """Asks for Evaluation at x, of the rows that the client holds out."""
     def __init__(
         self,
         *,
@@ -378,10 +385,11 @@ class Order(_message.Message):
         offset: _builtins.int = ...,
         x: _builtins.bytes = ...,
         h: _builtins.bytes = ...,
+        evaluate: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "gamma", b"gamma", "h", b"h", "offset", b"offset", "round", b"round", "weight", b"weight", "x", b"x"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "evaluate", b"evaluate", "gamma", b"gamma", "h", b"h", "offset", b"offset", "round", b"round", "weight", b"weight", "x", b"x"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -413,7 +421,7 @@ Global___Closing: _TypeAlias = Closing  # noqa: Y015
 
 @_typing.final
 class Refused(_message.Message):
-    """The client's last message was not used."""
+    """A reply was not used."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -444,16 +452,20 @@ class Goodbye(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    FINISHED_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    finished: _builtins.bool
+    """Whether the run is finished; if not, it was stopped."""
     reason: _builtins.str
     def __init__(
         self,
         *,
+        finished: _builtins.bool = ...,
         reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["finished", b"finished", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -532,6 +544,7 @@ class Reply(_message.Message):
     SECONDS_FIELD_NUMBER: _builtins.int
     OFFSET_FIELD_NUMBER: _builtins.int
     X_FIELD_NUMBER: _builtins.int
+    EVALUATION_FIELD_NUMBER: _builtins.int
     round: _builtins.int
     attempt: _builtins.int
     inner: _builtins.float
@@ -541,6 +554,10 @@ class Reply(_message.Message):
     offset: _builtins.int
     x: _builtins.bytes
     """The point where the pass ended; the sum of them for several virtual clients."""
+    @_builtins.property
+    def evaluation(self) -> Global___Evaluation:
+        """In the first slice, if the order asks for it and the client holds out rows."""
+
     def __init__(
         self,
         *,
@@ -550,14 +567,48 @@ class Reply(_message.Message):
         seconds: _builtins.float = ...,
         offset: _builtins.int = ...,
         x: _builtins.bytes = ...,
+        evaluation: Global___Evaluation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_evaluation", b"_evaluation", "evaluation", b"evaluation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "inner", b"inner", "offset", b"offset", "round", b"round", "seconds", b"seconds", "x", b"x"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_evaluation", b"_evaluation", "attempt", b"attempt", "evaluation", b"evaluation", "inner", b"inner", "offset", b"offset", "round", b"round", "seconds", b"seconds", "x", b"x"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__evaluation: _TypeAlias = _typing.Literal["evaluation"]  # noqa: Y015
+    _WhichOneofArgType__evaluation: _TypeAlias = _typing.Literal["_evaluation", b"_evaluation"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__evaluation) -> _WhichOneofReturnType__evaluation | None: ...
 
 Global___Reply: _TypeAlias = Reply  # noqa: Y015
+
+@_typing.final
+class Evaluation(_message.Message):
+    """How the model does on the rows that a client holds out: counts and sums, to be added up."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROWS_FIELD_NUMBER: _builtins.int
+    RIGHT_FIELD_NUMBER: _builtins.int
+    LOSS_FIELD_NUMBER: _builtins.int
+    rows: _builtins.int
+    right: _builtins.int
+    """Rows on the right side, for a loss with classes."""
+    loss: _builtins.float
+    """The sum of the losses."""
+    def __init__(
+        self,
+        *,
+        rows: _builtins.int = ...,
+        right: _builtins.int | None = ...,
+        loss: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_right", b"_right", "right", b"right"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_right", b"_right", "loss", b"loss", "right", b"right", "rows", b"rows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__right: _TypeAlias = _typing.Literal["right"]  # noqa: Y015
+    _WhichOneofArgType__right: _TypeAlias = _typing.Literal["_right", b"_right"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__right) -> _WhichOneofReturnType__right | None: ...
+
+Global___Evaluation: _TypeAlias = Evaluation  # noqa: Y015
 
 @_typing.final
 class Closed(_message.Message):
@@ -566,18 +617,24 @@ class Closed(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     INNER_FIELD_NUMBER: _builtins.int
+    EVALUATION_FIELD_NUMBER: _builtins.int
     inner: _builtins.float
     """F_i at the solution."""
+    @_builtins.property
+    def evaluation(self) -> Global___Evaluation: ...
     def __init__(
         self,
         *,
         inner: _builtins.float = ...,
+        evaluation: Global___Evaluation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_evaluation", b"_evaluation", "evaluation", b"evaluation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["inner", b"inner"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_evaluation", b"_evaluation", "evaluation", b"evaluation", "inner", b"inner"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__evaluation: _TypeAlias = _typing.Literal["evaluation"]  # noqa: Y015
+    _WhichOneofArgType__evaluation: _TypeAlias = _typing.Literal["_evaluation", b"_evaluation"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__evaluation) -> _WhichOneofReturnType__evaluation | None: ...
 
 Global___Closed: _TypeAlias = Closed  # noqa: Y015
 
@@ -631,6 +688,7 @@ class StatusReply(_message.Message):
     CLIENTS_EXPECTED_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     round: _builtins.int
+    """The round that is under way; 0 before the first."""
     clients_present: _builtins.int
     clients_expected: _builtins.int
     def __init__(

@@ -1,0 +1,114 @@
+"""``fism client``: takes part in a federation with the shard in a file."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from fism_common.console import command
+from fism_common.settings import Settings, load_object, read
+
+if TYPE_CHECKING:
+    from fism_client.site import Site
+    from fism_common.sets import ConstraintSet
+    from fism_common.terms import NamedLoss
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+class ClientConfig(Settings):
+    """A client's own settings."""
+
+    server: str
+    name: str
+    data: str
+    shards: PositiveInt = 1
+    holdout: Annotated[float, Field(ge=0, lt=1, strict=False)] = 0.0
+    seed: int = 0
+    loss: str | None = None
+    save: str | None = None
+    patience: Annotated[PositiveFloat, Field(strict=False)] = 300.0
+
+
+@app.command()
+def client(
+    config: Annotated[Path | None, typer.Argument(help="A TOML file with the options below as keys.")] = None,
+    server: Annotated[str | None, typer.Option(help="HOST:PORT of the server.")] = None,
+    name: Annotated[str | None, typer.Option(help="This client's name in the federation.")] = None,
+    data: Annotated[str | None, typer.Option(help="The shard: an .npz file with A and b.")] = None,
+    shards: Annotated[int | None, typer.Option(help="Count as so many virtual clients, on as many threads.")] = None,
+    holdout: Annotated[float | None, typer.Option(help="Share of rows to hold out for evaluation.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Decides which rows are held out.")] = None,
+    loss: Annotated[
+        str | None, typer.Option(help="A loss of your own, module:Name, that the federation names.")
+    ] = None,
+    save: Annotated[str | None, typer.Option(help="Write the solution to this .npz file.")] = None,
+    patience: Annotated[float | None, typer.Option(help="Seconds to try to reach the server.")] = None,
+    with_parent: Annotated[bool, typer.Option(hidden=True)] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")] = False,
+) -> None:
+    """Take part in a federation with the rows of one file, which never leave this process."""
+    if with_parent:
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+    options = {
+        "server": server,
+        "name": name,
+        "data": data,
+        "shards": shards,
+        "holdout": holdout,
+        "seed": seed,
+        "loss": loss,
+        "save": save,
+        "patience": patience,
+    }
+    with command(quiet=quiet, verbose=verbose):
+        take_part(read(ClientConfig, config, options=options), Path.cwd() if config is None else config.parent)
+
+
+def take_part(config: ClientConfig, folder: Path) -> None:
+    """Run one client to its end; paths are relative to ``folder``."""
+    from fism_client.files import read_shard
+    from fism_client.session import Introduction, Session
+    from fism_common.errors import MismatchError
+    from fism_common.files import write_npz
+    from fism_common.losses import LOSSES, Loss, named_loss
+
+    train, held_out = read_shard(folder / config.data).hold_out(config.holdout, config.seed)
+    train.split(config.shards)  # refuses more shards than rows, before joining
+
+    def find_loss(told: NamedLoss) -> Loss:
+        if told.name in LOSSES:
+            return named_loss(told.name, **told.parameters)
+        if told.name != config.loss:
+            raise MismatchError(
+                f"the federation's loss {told.name!r} is not built in; if you trust it and have its code, "
+                f"give it with --loss {told.name}"
+            )
+        found: Loss = load_object(told.name, folder, Loss)
+        return found
+
+    def make_worker(told: NamedLoss, constraint: ConstraintSet) -> Site:
+        from fism_client.site import Site
+
+        loss = find_loss(told)
+        loss.check_labels(train.labels, config.data)
+        return Site(train, held_out, loss, constraint, config.shards)
+
+    who = Introduction(name=config.name, rows=train.count, columns=train.columns, shards=config.shards)
+    session = Session(config.server, who, make_worker, digest=train.digest, patience=config.patience)
+    solution = session.run()
+    if config.save is not None:
+        write_npz(folder / config.save, x=solution)
+
+
+def _end_with_parent() -> None:
+    """End this process when its standard input closes: the one who started it is gone."""
+    while os.read(0, 1):  # not sys.stdin, whose lock would trip the interpreter at its end
+        pass
+    os._exit(130)

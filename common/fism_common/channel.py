@@ -1,0 +1,18 @@
+"""The options of every gRPC channel and server. gRPC ignores a misspelt key: each option has a test of its effect."""
+
+from __future__ import annotations
+
+from fism_common.wire import MESSAGE_LIMIT
+
+Options = list[tuple[str, int]]
+
+_COMMON: Options = [
+    ("grpc.max_receive_message_length", MESSAGE_LIMIT),
+    ("grpc.max_send_message_length", MESSAGE_LIMIT),
+]
+
+CHANNEL: Options = _COMMON
+SERVER: Options = [
+    *_COMMON,
+    ("grpc.so_reuseport", 0),  # else a second server on the port takes half of the calls in silence
+]

@@ -1,0 +1,29 @@
+"""What every command shares: logs on standard error, errors as one line and an exit code."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from fism_common.errors import FismError, meaning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def command(*, quiet: bool = False, verbose: bool = False) -> Iterator[None]:
+    """Run a command: set up its log, and end the process with the exit code that an error means."""
+    level = logging.INFO if verbose else logging.ERROR if quiet else logging.WARNING
+    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    logging.captureWarnings(capture=True)
+    try:
+        yield
+    except FismError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201  # the command's own last word
+        sys.exit(meaning(error).exit_code)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)  # noqa: T201
+        sys.exit(130)

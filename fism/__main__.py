@@ -1,0 +1,5 @@
+"""``python -m fism``."""
+
+from fism.cli import app
+
+app()

@@ -1,0 +1,104 @@
+"""A federation on this host: the server here, every client in a process of its own, real gRPC between them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import TYPE_CHECKING, Any
+
+from fism_common.errors import ConfigError, RefusedError, StoppedError
+from fism_server.run import serve
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
+    from pathlib import Path
+
+    from fism_server.plan import Plan
+    from fism_server.progress import Progress
+
+_log = logging.getLogger(__name__)
+
+
+def clients_of(plan: Plan) -> dict[str, Path]:
+    """Return the shard file of every client to start, by its name."""
+    local, clients = plan.config.local, plan.config.federation.clients
+    if local is None:
+        raise ConfigError("fism run needs the table [local] with one shard file per client: shards = [...]")
+    names = [f"client-{i:04}" for i in range(1, clients + 1)] if isinstance(clients, int) else clients
+    if len(names) != len(local.shards):
+        raise ConfigError(f"federation.clients asks for {len(names)} clients, but local.shards has {len(local.shards)}")
+    files = {name: (plan.folder / shard).absolute() for name, shard in zip(names, local.shards, strict=True)}
+    for name, file in files.items():
+        if not file.is_file():
+            raise ConfigError(f"local.shards: there is no file {file} for {name}")
+    return files
+
+
+async def run_local(plan: Plan, out: Path, progress: Progress, *, verbose: bool = False) -> dict[str, Any]:
+    """Run the plan with clients of our own; return the summary. No process is left behind."""
+    files = clients_of(plan)
+    listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    server = asyncio.create_task(serve(plan, out, progress, listen="127.0.0.1:0", on_listening=listening.set_result))
+    processes: dict[str, Process] = {}
+    try:
+        started: set[asyncio.Future[Any]] = {server, listening}
+        await asyncio.wait(started, return_when=asyncio.FIRST_COMPLETED)
+        if not server.done():
+            for name, file in files.items():
+                processes[name] = await _start(plan, name, file, listening.result(), verbose=verbose)
+        return await _until_done(server, processes)
+    finally:
+        server.cancel()
+        await asyncio.gather(server, return_exceptions=True)
+        await _end(processes, plan.config.limits.grace)
+
+
+async def _start(plan: Plan, name: str, file: Path, address: str, *, verbose: bool) -> Process:
+    assert plan.config.local is not None  # noqa: S101  # clients_of has looked
+    options = ["--server", address, "--name", name, "--data", str(file), "--with-parent"]
+    options += ["--holdout", str(plan.config.local.holdout), "--seed", str(plan.config.federation.seed)]
+    if ":" in plan.loss.name:
+        options += ["--loss", plan.loss.name]
+    options += ["--verbose"] if verbose else []
+    # A session of its own: Ctrl-C reaches us alone, and we end the clients in good order. Its standard input is a pipe
+    # that closes when we are gone, whatever happened to us; it then ends by itself.
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "fism_client",
+        *options,
+        stdin=asyncio.subprocess.PIPE,
+        cwd=plan.folder,  # where a loss of one's own is looked for
+        start_new_session=True,
+    )
+
+
+async def _until_done(server: asyncio.Task[dict[str, Any]], processes: dict[str, Process]) -> dict[str, Any]:
+    """Return the server's summary; raise if a client fails before it is there."""
+    ends = {asyncio.create_task(process.wait()): name for name, process in processes.items()}
+    try:
+        while not server.done():
+            running: set[asyncio.Task[Any]] = {server, *ends}
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for end in [end for end in ends if end.done()]:
+                name, code = ends.pop(end), end.result()
+                if code != 0 and not server.done():
+                    kind = RefusedError if code in {2, 3} else StoppedError
+                    raise kind(f"{name} ended with exit code {code}; its reason is above")
+        return await server
+    finally:
+        for end in ends:
+            end.cancel()
+
+
+async def _end(processes: dict[str, Process], grace: float) -> None:
+    """Let the clients end by themselves, then by a signal, then by force."""
+    for stop in (None, "terminate", "kill"):
+        running = [process for process in processes.values() if process.returncode is None]
+        if not running:
+            return
+        for process in running:
+            if stop is not None:
+                getattr(process, stop)()
+        await asyncio.wait([asyncio.create_task(process.wait()) for process in running], timeout=grace / 2)

@@ -1,0 +1,5 @@
+"""``python -m fism_server``."""
+
+from fism_server.cli import app
+
+app()

@@ -1,0 +1,109 @@
+"""Who is in a run: names, tokens, shapes. No gRPC here."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fism_common.errors import ContractError, MismatchError, NameTakenError, NotAllowedError
+from fism_common.wire import PROTOCOL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fism_common.pb import federation_pb2 as pb
+
+_LONGEST_NAME = 64
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A client that was let in."""
+
+    name: str
+    rows: int
+    columns: int
+    shards: int
+    token: bytes = field(default_factory=lambda: secrets.token_bytes(16))
+    digest: bytes = b""
+    link: Any = None
+    """Its open stream; None while it has none."""
+
+
+class Members:
+    """The clients of one run."""
+
+    def __init__(self, expected: int | Sequence[str], columns: int | None) -> None:
+        """Expect so many clients, or these names; ``columns`` None lets the first client decide."""
+        self.columns = columns
+        self._names = None if isinstance(expected, int) else list(expected)
+        self.expected = expected if isinstance(expected, int) else len(expected)
+        self._by_name: dict[str, Member] = {}
+
+    def join(self, request: pb.JoinRequest) -> Member:
+        """Let a client in, or back in; raise a RefusedError that says why not."""
+        self._check(request)
+        known = self._by_name.get(request.name)
+        if known is not None:
+            return self._join_again(known, request)
+        if len(self._by_name) == self.expected:
+            raise NotAllowedError(f"the run has its {self.expected} clients, and {request.name!r} is not one of them")
+        self.columns = request.columns
+        member = Member(request.name, request.rows, request.columns, request.shards)
+        self._by_name[member.name] = member
+        return member
+
+    def by_token(self, token: bytes) -> Member:
+        """Return the member that the token was given to."""
+        for member in self._by_name.values():
+            if secrets.compare_digest(member.token, token):
+                return member
+        raise NotAllowedError("this token is not of this run; join first")
+
+    def in_order(self) -> list[Member]:
+        """Return the members in federation order: as listed, else by the bytes of their names."""
+        if self._names is not None:
+            return [self._by_name[name] for name in self._names if name in self._by_name]
+        return sorted(self._by_name.values(), key=lambda member: member.name.encode())
+
+    def present(self) -> list[Member]:
+        """Return those with an open stream, in federation order."""
+        return [member for member in self.in_order() if member.link is not None]
+
+    def missing(self) -> list[str]:
+        """Return the names that are not here; for clients that never joined and have no name, how many."""
+        away = [member.name for member in self.in_order() if member.link is None]
+        if self._names is not None:
+            return [*away, *(name for name in self._names if name not in self._by_name)]
+        unknown = self.expected - len(self._by_name)
+        return [*away, *([f"{unknown} more"] if unknown else [])]
+
+    def _check(self, request: pb.JoinRequest) -> None:
+        name = request.name
+        if request.protocol != PROTOCOL:
+            raise MismatchError(
+                f"you speak version {request.protocol} of the protocol and this server version {PROTOCOL}; "
+                "install the same version of fism at both ends"
+            )
+        if not name or len(name) > _LONGEST_NAME or not name.isprintable():
+            raise ContractError(f"a client's name has 1 to {_LONGEST_NAME} printable characters")
+        if self._names is not None and name not in self._names:
+            raise NotAllowedError(f"{name!r} is not a client of this run; ask its coordinator to list the name")
+        if request.rows == 0 or request.shards == 0 or request.shards > request.rows:
+            raise MismatchError(f"{name!r} has {request.rows} rows in {request.shards} shards; each shard needs a row")
+        if self.columns not in {None, request.columns} or request.columns == 0:
+            raise MismatchError(f"{name!r} has {request.columns} columns, but this run has {self.columns}")
+
+    def _join_again(self, known: Member, request: pb.JoinRequest) -> Member:
+        same = secrets.compare_digest(known.token, request.token)
+        if known.link is not None and not same:
+            raise NameTakenError(f"a client called {known.name!r} is connected already; choose another name")
+        if (known.rows, known.columns, known.shards) != (request.rows, request.columns, request.shards):
+            raise MismatchError(
+                f"{known.name!r} joined with {known.rows} rows in {known.shards} shards, and comes back with "
+                f"{request.rows} in {request.shards}; come back with the same data"
+            )
+        if not same:
+            known.token = secrets.token_bytes(16)  # a new process: the old one's token is void
+        return known

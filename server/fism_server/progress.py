@@ -1,0 +1,86 @@
+"""What a person sees of a run: one live line, or plain lines without a terminal."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from fism_server.rounds import Record
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+class Progress:
+    """Shows a run on standard error."""
+
+    def __init__(self, rounds: int, *, quiet: bool = False) -> None:
+        """Take how many rounds there may be; ``quiet`` shows nothing."""
+        self._rounds, self._quiet = rounds, quiet
+        self._console = Console(stderr=True, soft_wrap=True)
+        self._live = Live(console=self._console, transient=True, refresh_per_second=8)
+        self._text = Text()
+        self._last_line = 0.0
+        self._first = time.monotonic()
+        self._done = 0
+
+    def __enter__(self) -> Self:
+        """Begin to show."""
+        if not self._quiet and self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop showing."""
+        if self._live.is_started:
+            self._live.stop()
+
+    def say(self, text: str) -> None:
+        """Show a line that stays."""
+        if not self._quiet:
+            self._console.print(text, highlight=False, markup=False)
+
+    def round(self, record: Record, present: int, expected: int, seconds: float) -> None:
+        """Show that a round is done."""
+        now = time.monotonic()
+        self._done += 1
+        if self._done == 1:
+            self._first = now - seconds
+        if self._quiet or (not self._live.is_started and now - self._last_line < _SECONDS_BETWEEN_LINES):
+            return
+        self._last_line = now
+        left = (self._rounds - self._done) * (now - self._first) / self._done
+        line = (
+            f"round {record.round}  F {record.inner:.6g}  H {record.outer:.6g}  change {record.change:.2e}  "
+            f"clients {present}/{expected}  {seconds * 1e3:.1f} ms/round  at most {_duration(left)} left"
+        )
+        if self._live.is_started:
+            self._live.update(Text(line), refresh=False)
+        else:
+            self.say(line)
+
+    def waiting(self, missing: list[str]) -> None:
+        """Show who is not there."""
+        if not missing:
+            return
+        line = f"waiting for {', '.join(missing[:5])}{' and others' if len(missing) > 5 else ''}"  # noqa: PLR2004
+        if self._live.is_started:
+            self._live.update(Text(line), refresh=True)
+        else:
+            self.say(line)
+
+    def summary(self, rows: list[tuple[str, str]]) -> None:
+        """Show the end of the run as a short table."""
+        width = max(len(name) for name, _ in rows)
+        for name, value in rows:
+            self.say(f"{name:{width}}  {value}")
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

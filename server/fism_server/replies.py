@@ -1,0 +1,26 @@
+"""The check that stands between a client's reply and the mean."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from fism_common.exchange import Reply
+    from fism_common.sets import ConstraintSet
+
+_ROUNDING = 1e-9
+
+
+def fault(reply: Reply, constraint: ConstraintSet) -> str | None:
+    """Return why the reply cannot be used: numbers that are not finite, a point outside X; None if it can."""
+    if not math.isfinite(reply.inner):
+        return f"F_i is {reply.inner}"
+    if not math.isfinite(float(np.sum(reply.x))) and not np.isfinite(reply.x).all():
+        return "x has entries that are not finite"
+    point = reply.x if reply.shards == 1 else reply.x / reply.shards
+    if not constraint.contains(point, _ROUNDING * (1 + constraint.diameter(point.size))):
+        return "x is outside X"
+    return None

@@ -1,0 +1,95 @@
+"""The run's database: one SQLite file, the state to resume from and the records in one transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from typing import TYPE_CHECKING
+
+from fism_common.errors import ConfigError
+from fism_common.wire import pack
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fism_common.exchange import Evaluation
+    from fism_server.members import Member
+    from fism_server.rounds import Record, State
+
+_SCHEMA = """
+CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE clients (position INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, rows INTEGER NOT NULL,
+    columns INTEGER NOT NULL, shards INTEGER NOT NULL, digest BLOB NOT NULL);
+CREATE TABLE rounds (round INTEGER PRIMARY KEY, gamma REAL NOT NULL, lam REAL NOT NULL, inner REAL NOT NULL,
+    outer REAL NOT NULL, change REAL NOT NULL, seconds REAL NOT NULL);
+CREATE TABLE evaluations (round INTEGER PRIMARY KEY, rows INTEGER NOT NULL, right INTEGER, loss REAL NOT NULL);
+CREATE TABLE state (only_one INTEGER PRIMARY KEY CHECK (only_one = 1), round INTEGER NOT NULL, x BLOB NOT NULL,
+    gamma_sum_x BLOB NOT NULL, gamma_sum REAL NOT NULL, k_sum_x BLOB NOT NULL, k_sum INTEGER NOT NULL);
+"""
+_LARGE_STATE = 2**18
+"""Bytes of a vector from which on the state is saved every few seconds, not every round."""
+_SECONDS_BETWEEN = 3.0
+
+
+class Store:
+    """Writes one run. Losing the last rounds is harmless: they are recomputed to the same bits."""
+
+    def __init__(self, file: Path) -> None:
+        """Make the database."""
+        try:
+            # Autocommit: transactions are begun by hand. One thread at a time, but not always the same one.
+            self._database = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = NORMAL")
+            self._database.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            raise ConfigError(f"cannot make the run's database {file}: {error}") from error
+        self._records: list[tuple[float, ...]] = []
+        self._evaluations: list[tuple[int, int, int | None, float]] = []
+        self._saved = time.monotonic()
+
+    def describe(self, description: dict[str, object], members: list[Member]) -> None:
+        """Write what the run is, and who takes part."""
+        facts = [(key, json.dumps(value)) for key, value in description.items()]
+        clients = [(i, m.name, m.rows, m.columns, m.shards, m.digest) for i, m in enumerate(members)]
+        with self._database:
+            self._database.execute("BEGIN")
+            self._database.executemany("INSERT OR REPLACE INTO run VALUES (?, ?)", facts)
+            self._database.executemany("INSERT OR REPLACE INTO clients VALUES (?, ?, ?, ?, ?, ?)", clients)
+
+    def add(self, record: Record, seconds: float, state: State) -> None:
+        """Take a round's record; write it with the state at once, or if the state is large, every few seconds."""
+        r = record
+        self._records.append((r.round, r.gamma, r.lam, r.inner, r.outer, r.change, seconds))
+        due = state.x.nbytes < _LARGE_STATE or time.monotonic() - self._saved > _SECONDS_BETWEEN
+        if due:
+            self.save(state)
+
+    def evaluate(self, round_: int, evaluation: Evaluation) -> None:
+        """Take an evaluation at x_k; it is written with the round's record."""
+        self._evaluations.append((round_, evaluation.rows, evaluation.right, evaluation.loss))
+
+    def save(self, state: State) -> None:
+        """Write the state and the records that led to it, in one transaction."""
+        row = (
+            1,
+            state.round,
+            pack(state.x),
+            pack(state.gamma_sum_x),
+            state.gamma_sum,
+            pack(state.k_sum_x),
+            state.k_sum,
+        )
+        with self._database:
+            self._database.execute("BEGIN")
+            self._database.executemany("INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?)", self._records)
+            self._database.executemany("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?)", self._evaluations)
+            self._database.execute("INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        self._records.clear()
+        self._evaluations.clear()
+        self._saved = time.monotonic()
+
+    def close(self) -> None:
+        """Close the file; what was added and not saved is not written."""
+        self._database.close()
