@@ -83,7 +83,8 @@ async def _until_done(server: asyncio.Task[dict[str, Any]], processes: dict[str,
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for end in [end for end in ends if end.done()]:
                 name, code = ends.pop(end), end.result()
-                if code != 0 and not server.done():
+                # 0: finished. 4: told by the server that the run is stopped, which it will say itself.
+                if code not in {0, 4}:
                     kind = RefusedError if code in {2, 3} else StoppedError
                     raise kind(f"{name} ended with exit code {code}; its reason is above")
         return await server

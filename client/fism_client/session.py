@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 import time
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _LONGEST_PAUSE = 5.0
+_SECONDS_FOR_LAST_WORDS = 2.0
 _TEMPORARY = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED}
 
 
@@ -122,6 +124,8 @@ class Session:
             raise _translate(error) from None
         except KeyboardInterrupt:
             outgoing.put(pb.ClientMessage(leaving=pb.Leaving(reason="interrupted")))
+            outgoing.put(None)
+            _wait_for_end(stream)
             raise
         finally:
             outgoing.put(None)
@@ -186,6 +190,13 @@ class _Conversation:
         if self._solution is None:
             raise ContractError("the server finished the run without its solution")
         return self._solution.vectors[0]
+
+
+def _wait_for_end(call: grpc.RpcContext) -> None:
+    """Give the last words time to go out: the server answers them by ending the stream."""
+    ended = threading.Event()
+    if call.add_callback(ended.set):  # not by reading on: an interrupted read cannot be taken up again
+        ended.wait(_SECONDS_FOR_LAST_WORDS)
 
 
 def _farewell(message: pb.Goodbye, conversation: _Conversation) -> Vector:

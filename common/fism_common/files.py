@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-import io
 import os
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from fism_common.vectors import Vector
 
 
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Give a file to write to, which takes its name and place only when all of it is on the disk."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with scratch.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        scratch.replace(path)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+
+
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    with scratch.open("wb") as file:
+    with whole_file(path) as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    scratch.replace(path)
 
 
 def write_npz(path: Path, **vectors: Vector) -> None:
     """Write vectors under their names."""
-    content = io.BytesIO()
-    np.savez(content, allow_pickle=False, **vectors)
-    write_bytes(path, content.getvalue())
+    with whole_file(path) as file:
+        np.savez(file, allow_pickle=False, **vectors)

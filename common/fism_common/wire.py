@@ -23,9 +23,14 @@ SLICE = 2**16
 _ENTRY = np.dtype("<f8")
 
 
+def as_entries(x: Vector) -> Vector:
+    """Return the vector with its entries as they travel; a copy only on a big-endian machine."""
+    return x.astype(_ENTRY, copy=False)
+
+
 def pack(x: Vector) -> bytes:
     """Return the entries as bytes."""
-    return x.astype(_ENTRY, copy=False).tobytes()
+    return as_entries(x).tobytes()
 
 
 def slices(n: int, size: int = SLICE) -> Iterator[slice]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from fism_common.pb import federation_pb2 as pb
 
 _LONGEST_NAME = 64
+_SECONDS_TO_OPEN = 120.0
 
 
 @dataclass(slots=True, eq=False)
@@ -26,6 +28,7 @@ class Member:
     columns: int
     shards: int
     token: bytes = field(default_factory=lambda: secrets.token_bytes(16))
+    joined: float = field(default_factory=time.monotonic)
     digest: bytes = b""
     link: Any = None
     """Its open stream; None while it has none."""
@@ -36,23 +39,30 @@ class Members:
 
     def __init__(self, expected: int | Sequence[str], columns: int | None) -> None:
         """Expect so many clients, or these names; ``columns`` None lets the first client decide."""
-        self.columns = columns
+        self._columns = columns
         self._names = None if isinstance(expected, int) else list(expected)
         self.expected = expected if isinstance(expected, int) else len(expected)
         self._by_name: dict[str, Member] = {}
+        self.begun = False
+        """Whether the rounds have begun: from then on the same clients with the same data take part."""
 
     def join(self, request: pb.JoinRequest) -> Member:
         """Let a client in, or back in; raise a RefusedError that says why not."""
+        self._forget_vanished()
         self._check(request)
         known = self._by_name.get(request.name)
-        if known is not None:
+        if known is not None and (self.begun or known.link is not None):
             return self._join_again(known, request)
-        if len(self._by_name) == self.expected:
+        if known is None and len(self._by_name) == self.expected:
             raise NotAllowedError(f"the run has its {self.expected} clients, and {request.name!r} is not one of them")
-        self.columns = request.columns
         member = Member(request.name, request.rows, request.columns, request.shards)
         self._by_name[member.name] = member
         return member
+
+    @property
+    def columns(self) -> int | None:
+        """The columns of this run; None until its configuration or its first client has decided."""
+        return self._columns or next((member.columns for member in self._by_name.values()), None)
 
     def by_token(self, token: bytes) -> Member:
         """Return the member that the token was given to."""
@@ -79,6 +89,15 @@ class Members:
         unknown = self.expected - len(self._by_name)
         return [*away, *([f"{unknown} more"] if unknown else [])]
 
+    def _forget_vanished(self) -> None:
+        """Before the rounds begin, free the places of those that joined long ago and never opened a stream."""
+        if self.begun:
+            return
+        now = time.monotonic()
+        for member in list(self._by_name.values()):
+            if member.link is None and now - member.joined > _SECONDS_TO_OPEN:
+                del self._by_name[member.name]
+
     def _check(self, request: pb.JoinRequest) -> None:
         name = request.name
         if request.protocol != PROTOCOL:
@@ -92,8 +111,9 @@ class Members:
             raise NotAllowedError(f"{name!r} is not a client of this run; ask its coordinator to list the name")
         if request.rows == 0 or request.shards == 0 or request.shards > request.rows:
             raise MismatchError(f"{name!r} has {request.rows} rows in {request.shards} shards; each shard needs a row")
-        if self.columns not in {None, request.columns} or request.columns == 0:
-            raise MismatchError(f"{name!r} has {request.columns} columns, but this run has {self.columns}")
+        columns = self.columns
+        if request.columns == 0 or columns not in {None, request.columns}:
+            raise MismatchError(f"{name!r} has {request.columns} columns, but this run has {columns or 'at least one'}")
 
     def _join_again(self, known: Member, request: pb.JoinRequest) -> Member:
         same = secrets.compare_digest(known.token, request.token)

@@ -65,6 +65,21 @@ async def serve(  # noqa: PLR0913
     ``on_listening`` is told the address, with the port that was taken. Raises InterruptedRunError after a first SIGINT
     or SIGTERM, with the state saved; a second one ends the process.
     """
+    with _interruptible():
+        try:
+            return await _serve(plan, out, progress, listen, health_listen, on_listening)
+        except asyncio.CancelledError:
+            raise InterruptedRunError(f"interrupted; the state of the run is saved in {out}") from None
+
+
+async def _serve(  # noqa: PLR0913, PLR0917
+    plan: Plan,
+    out: Path,
+    progress: Progress,
+    listen: str,
+    health_listen: str | None,
+    on_listening: Callable[[str], None],
+) -> dict[str, Any]:
     config = plan.config
     members = Members(config.federation.clients, plan.columns)
     hub = Hub(members, plan.constraint, config.limits.round)
@@ -84,10 +99,7 @@ async def serve(  # noqa: PLR0913
             await health_server.start()
         await servicer.set("", health_pb2.HealthCheckResponse.SERVING)
         on_listening(address)
-        with _interruptible():
-            return await Run(plan, out, progress, run_id, members, hub, store).run()
-    except asyncio.CancelledError:
-        raise InterruptedRunError(f"interrupted; the state of the run is saved in {out}") from None
+        return await Run(plan, out, progress, run_id, members, hub, store).run()
     finally:
         service.over = True
         store.close()
@@ -162,6 +174,7 @@ class Run:
     async def _run(self) -> dict[str, Any]:
         plan, config = self._plan, self._plan.config
         members = await self._hub.everyone()
+        self._members.begun = True
         m, n = sum(member.rows for member in members), members[0].columns
         warn_if_not_covered(plan.steps, m, plan.outer.modulus, strict=config.steps.strict)
         rounds = self._rounds = Rounds(

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from fism_common.errors import ConfigError
-from fism_common.wire import pack
+from fism_common.wire import as_entries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,8 +24,9 @@ CREATE TABLE clients (position INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, r
 CREATE TABLE rounds (round INTEGER PRIMARY KEY, gamma REAL NOT NULL, lam REAL NOT NULL, inner REAL NOT NULL,
     outer REAL NOT NULL, change REAL NOT NULL, seconds REAL NOT NULL);
 CREATE TABLE evaluations (round INTEGER PRIMARY KEY, rows INTEGER NOT NULL, right INTEGER, loss REAL NOT NULL);
-CREATE TABLE state (only_one INTEGER PRIMARY KEY CHECK (only_one = 1), round INTEGER NOT NULL, x BLOB NOT NULL,
-    gamma_sum_x BLOB NOT NULL, gamma_sum REAL NOT NULL, k_sum_x BLOB NOT NULL, k_sum INTEGER NOT NULL);
+CREATE TABLE state (only_one INTEGER PRIMARY KEY CHECK (only_one = 1), round INTEGER NOT NULL,
+    gamma_sum REAL NOT NULL, k_sum INTEGER NOT NULL);
+CREATE TABLE vectors (name TEXT PRIMARY KEY, entries BLOB NOT NULL);
 """
 _LARGE_STATE = 2**18
 """Bytes of a vector from which on the state is saved every few seconds, not every round."""
@@ -72,20 +73,15 @@ class Store:
 
     def save(self, state: State) -> None:
         """Write the state and the records that led to it, in one transaction."""
-        row = (
-            1,
-            state.round,
-            pack(state.x),
-            pack(state.gamma_sum_x),
-            state.gamma_sum,
-            pack(state.k_sum_x),
-            state.k_sum,
-        )
+        row = (1, state.round, state.gamma_sum, state.k_sum)
         with self._database:
             self._database.execute("BEGIN")
             self._database.executemany("INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?)", self._records)
             self._database.executemany("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?)", self._evaluations)
-            self._database.execute("INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            self._database.execute("INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)", row)
+            for name in ("x", "gamma_sum_x", "k_sum_x"):  # one at a time: SQLite copies what it is given
+                entries = as_entries(getattr(state, name)).data
+                self._database.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (name, entries))
         self._records.clear()
         self._evaluations.clear()
         self._saved = time.monotonic()

@@ -1,0 +1,127 @@
+"""Ctrl-C: the state is saved, nothing is left running."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .harness import alive, children, client, end, federation, interrupt, popen, server
+
+LONG = 10**7
+
+
+def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Wait for something to hold."""
+    limit = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < limit, "it did not come to hold"
+        time.sleep(0.02)
+
+
+def rounds_done(out: Path) -> int:
+    """Return how far a run's database says it is."""
+    try:
+        with sqlite3.connect(f"file:{out}/run.sqlite?mode=ro", uri=True) as database:
+            row = database.execute("SELECT round FROM state").fetchone()
+        database.close()
+    except sqlite3.Error:
+        return 0
+    return int(row[0]) if row else 0
+
+
+def started(out: Path, config: Path) -> tuple[subprocess.Popen[str], list[int]]:
+    """Start a long local run; return it and its clients once rounds are done."""
+    process = popen("run", config, "--out", out)
+    until(lambda: rounds_done(out) > 3)
+    return process, children(process.pid)
+
+
+def test_interrupted_run_saves_its_state_and_ends_its_clients(tmp_path: Path) -> None:
+    """Exit code 130, within the grace."""
+    given = federation(tmp_path, 3, rounds=LONG)
+    process, clients = started(tmp_path / "run", given.config)
+    assert len(clients) == 3
+    interrupt(process)
+    began = time.monotonic()
+    code, _, said = end(process)
+    assert time.monotonic() - began < 10
+    assert code == 130
+    assert f"the state of the run is saved in {tmp_path / 'run'}" in said
+    assert not any(alive(pid) for pid in clients)
+    with sqlite3.connect(tmp_path / "run/run.sqlite") as database:
+        (round_,), (last,) = (
+            database.execute(q).fetchone() for q in ("SELECT round FROM state", "SELECT max(round) FROM rounds")
+        )
+    database.close()
+    assert round_ == last + 1 > 3
+
+
+def test_interrupted_server_tells_its_clients(tmp_path: Path) -> None:
+    """They end with the code of a run that was stopped, and say why."""
+    given = federation(tmp_path, 2, rounds=LONG)
+    with server(given.config, tmp_path / "run") as running:
+        clients = [client(running.address, f"c{i}", given.files[i]) for i in range(2)]
+        until(lambda: rounds_done(tmp_path / "run") > 3)
+        interrupt(running.process)
+        assert running.end() == 130
+        for one in clients:
+            code, _, said = end(one)
+            assert code == 4
+            assert "the server stopped the run: the run was interrupted" in said
+
+
+def test_server_that_still_waits_can_be_interrupted(tmp_path: Path) -> None:
+    """Before the first client has come."""
+    given = federation(tmp_path, 2)
+    with server(given.config, tmp_path / "run") as running:
+        interrupt(running.process)
+        assert running.end() == 130
+
+
+def test_second_interrupt_ends_at_once(tmp_path: Path) -> None:
+    """Also while a client that is frozen keeps the first from finishing."""
+    given = federation(tmp_path, 2, rounds=LONG)
+    process, clients = started(tmp_path / "run", given.config)
+    os.kill(clients[0], signal.SIGSTOP)
+    try:
+        interrupt(process)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=1.0)
+        interrupt(process)
+        assert process.wait(timeout=5.0) == 130
+    finally:
+        os.kill(clients[0], signal.SIGCONT)
+        for stream in (process.stdout, process.stderr):
+            assert stream is not None
+            stream.close()
+    until(lambda: not any(alive(pid) for pid in clients))
+
+
+def test_killed_run_leaves_no_client_behind(tmp_path: Path) -> None:
+    """Whatever happens to the one that started them."""
+    given = federation(tmp_path, 2, rounds=LONG)
+    process, clients = started(tmp_path / "run", given.config)
+    process.kill()
+    end(process)
+    until(lambda: not any(alive(pid) for pid in clients))
+
+
+def test_client_that_is_interrupted_says_that_it_leaves(tmp_path: Path) -> None:
+    """The server knows that it went on purpose, and waits for it by name."""
+    given = federation(tmp_path, 2, rounds=LONG)
+    with server(given.config, tmp_path / "run") as running:
+        clients = [client(running.address, f"c{i}", given.files[i]) for i in range(2)]
+        until(lambda: rounds_done(tmp_path / "run") > 3)
+        interrupt(clients[1])
+        assert end(clients[1])[0] == 130
+        running.wait_for(r"left: interrupted client=c1")
+        running.wait_for(r"waiting for c1")
+        clients[0].kill()
+        end(clients[0])

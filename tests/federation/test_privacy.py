@@ -1,0 +1,173 @@
+"""H stays private: of the outer objective, a client receives one subgradient a round."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from pathlib import Path
+
+import grpc
+import numpy as np
+
+from fism_common.pb import federation_pb2 as pb
+from fism_common.pb import federation_pb2_grpc as rpc
+
+from .harness import client, end, federation, server
+
+# All that a server can say to a client, and all that a client can say back. A new field needs a place here.
+WORDS = {
+    "JoinReply": ["run_id", "token", "loss", "set", "round"],
+    "Loss": ["name", "parameters"],
+    "Set": ["box", "ball", "simplex", "l1_ball"],
+    "Box": ["lo", "hi"],
+    "Ball": ["radius", "has_center"],
+    "Simplex": ["total"],
+    "L1Ball": ["radius"],
+    "ServerMessage": ["setup", "order", "closing", "refused", "goodbye"],
+    "Setup": ["offset", "lo", "hi", "center"],
+    "Order": ["round", "attempt", "gamma", "weight", "offset", "x", "h", "evaluate"],
+    "Closing": ["offset", "x"],
+    "Refused": ["round", "attempt", "reason"],
+    "Goodbye": ["finished", "reason"],
+    "StatusReply": ["run_id", "round", "clients_present", "clients_expected"],
+    "JoinRequest": ["protocol", "name", "rows", "columns", "shards", "token"],
+    "ClientMessage": ["opening", "reply", "closed", "leaving"],
+    "Opening": ["token", "shard_digest"],
+    "Reply": ["round", "attempt", "inner", "seconds", "offset", "x", "evaluation"],
+    "Evaluation": ["rows", "right", "loss"],
+    "Closed": ["inner", "evaluation"],
+    "Leaving": ["reason"],
+    "StatusRequest": [],
+}
+
+
+def test_contract_has_no_place_for_the_outer_objective() -> None:
+    """Every message and field is on the list above; `h` is the only word of H among them."""
+    messages = pb.DESCRIPTOR.message_types_by_name
+    assert {name: [field.name for field in messages[name].fields] for name in messages} == WORDS
+
+
+class Tap:
+    """A wire tap: forwards a connection to the server, and keeps every byte that comes from it."""
+
+    def __init__(self, address: str) -> None:
+        """Listen on a free port."""
+        host, port = address.split(":")
+        self._target = (host, int(port))
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self.received: list[bytearray] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            far = socket.create_connection(self._target)
+            kept = bytearray()
+            self.received.append(kept)
+            threading.Thread(target=self._forward, args=(near, far, None), daemon=True).start()
+            threading.Thread(target=self._forward, args=(far, near, kept), daemon=True).start()
+
+    @staticmethod
+    def _forward(source: socket.socket, target: socket.socket, kept: bytearray | None) -> None:
+        with source, target:
+            try:
+                while data := source.recv(2**16):
+                    if kept is not None:
+                        kept += data
+                    target.sendall(data)
+            except OSError:
+                pass
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._listener.close()
+
+
+def messages(connection: bytes) -> list[bytes]:
+    """Return the gRPC messages in what a server sent on one HTTP/2 connection, call by call."""
+    bodies: dict[int, bytearray] = {}
+    at = 0
+    while at + 9 <= len(connection):
+        length = int.from_bytes(connection[at : at + 3])
+        kind, stream = connection[at + 3], int.from_bytes(connection[at + 5 : at + 9]) & 0x7FFFFFFF
+        if kind == 0:
+            bodies.setdefault(stream, bytearray()).extend(connection[at + 9 : at + 9 + length])
+        at += 9 + length
+    found = []
+    for stream in sorted(bodies):
+        body, begin = bytes(bodies[stream]), 0
+        while begin < len(body):
+            (size,) = struct.unpack(">I", body[begin + 1 : begin + 5])
+            found.append(body[begin + 5 : begin + 5 + size])
+            begin += 5 + size
+    return found
+
+
+def test_every_byte_that_a_client_receives_is_accounted_for(tmp_path: Path) -> None:
+    """The public problem, then per round x_k, a subgradient and two scalars, and the solution. Nothing of H besides."""
+    given = federation(tmp_path, 2, rounds=6)
+    anchor = np.array([0.123456789, -0.987654321, 0.555444333, 1.112223334, -1.357924680])
+    text = given.config.read_text()
+    text = text.replace(
+        'objective = "elastic-net"\nl1 = 0.25\nl2 = 1.5', f'objective = "squared-distance"\nanchor = {anchor.tolist()}'
+    )
+    given.config.write_text(text)
+    with server(given.config, tmp_path / "run") as running:
+        tap = Tap(running.address)
+        with grpc.insecure_channel(running.address) as channel:
+            status = rpc.FederationStub(channel).Status(pb.StatusRequest(), timeout=10)
+        clients = [client(tap.address, "a", given.files[0]), client(running.address, "b", given.files[1])]
+        assert [end(one)[0] for one in clients] == [0, 0]
+        assert running.end() == 0
+        tap.close()
+    (connection,) = [bytes(kept) for kept in tap.received]
+    joined, *rest = messages(connection)
+
+    reply = pb.JoinReply.FromString(joined)
+    public = pb.JoinReply(run_id=reply.run_id, token=reply.token, loss=pb.Loss(name="logistic"))
+    public.set.box.lo, public.set.box.hi = -2.0, 2.0
+    assert joined == public.SerializeToString()
+
+    orders = [message for message in map(pb.ServerMessage.FromString, rest) if message.HasField("order")]
+    expected = [
+        pb.ServerMessage(
+            order=pb.Order(
+                round=k,
+                attempt=1,
+                gamma=0.3 / k**0.7,
+                weight=0.8 / k**0.2 / 10,
+                x=message.order.x,
+                h=(np.frombuffer(message.order.x) - anchor).tobytes(),
+            )
+        )
+        for k, message in enumerate(orders, start=1)
+    ]
+    with np.load(tmp_path / "run/model.npz") as model:
+        closing = pb.ServerMessage(closing=pb.Closing(x=model["x"].tobytes()))
+    goodbye = pb.ServerMessage(goodbye=pb.Goodbye(finished=True, reason="the run is finished"))
+    assert rest == [message.SerializeToString() for message in (*expected, closing, goodbye)]
+    assert len(orders) == 6
+
+    for secret in [*anchor, *-anchor]:
+        for place in (connection, status.SerializeToString()):
+            assert struct.pack("<d", secret) not in place
+            assert f"{secret:.6f}".encode() not in place
+
+
+def test_summary_and_database_tell_no_more_of_the_outer_objective_than_its_value(tmp_path: Path) -> None:
+    """Not its name, not a parameter; numbers in a database are big-endian."""
+    given = federation(tmp_path, 1, rounds=3)
+    given.config.write_text(given.config.read_text().replace("l1 = 0.25", "l1 = 0.123456789"))
+    with server(given.config, tmp_path / "run") as running:
+        assert end(client(running.address, "a", given.files[0]))[0] == 0
+        assert running.end() == 0
+    for name in ("summary.json", "run.sqlite"):
+        content = (tmp_path / "run" / name).read_bytes()
+        assert len(content) > 100
+        for secret in (b"elastic", b"0.123456789", struct.pack(">d", 0.123456789), struct.pack("<d", 0.123456789)):
+            assert secret not in content

@@ -1,0 +1,121 @@
+"""A federation gives the bytes that one process does."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fism_client.session import Introduction, Session
+from fism_client.shard import Shard
+from fism_client.site import Site
+from fism_common.exchange import Evaluation, Order, Reply
+from fism_common.losses import named_loss
+from fism_common.sets import ConstraintSet
+from fism_common.terms import NamedLoss
+from fism_common.vectors import Vector
+
+from .harness import assert_same_bytes, client, end, federation, fism_command, server
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 8])
+def test_run_gives_the_bytes_of_solve(count: int, tmp_path: Path) -> None:
+    """x, both means, F and H of every round and at the answer; sparse shards where there are five."""
+    given = federation(tmp_path, count, sparse=count == 5)
+    done = fism_command("run", given.config, "--out", tmp_path / "run", "--json")
+    assert done.returncode == 0, done.stderr
+    assert_same_bytes(tmp_path / "run", given.solve())
+    summary = json.loads(done.stdout)
+    assert summary == json.loads((tmp_path / "run/summary.json").read_text())
+    assert (summary["rounds"], summary["stopped"], len(summary["clients"])) == (12, "rounds", count)
+    assert {"seconds", "round_ms", "files"} <= set(summary)
+
+
+def test_order_is_of_the_list_and_not_of_coming(tmp_path: Path) -> None:
+    """Clients come in another order than an unsorted list of names has them."""
+    names = ["zeta", "alpha", "mid"]
+    given = federation(tmp_path, 3, names=names)
+    with server(given.config, tmp_path / "run") as running:
+        clients = [client(running.address, names[i], given.files[i]) for i in (1, 2, 0)]
+        assert [end(one)[0] for one in clients] == [0, 0, 0]
+        assert running.end() == 0
+    assert_same_bytes(tmp_path / "run", given.solve())
+
+
+def test_order_without_a_list_is_by_the_bytes_of_names(tmp_path: Path) -> None:
+    """Capitals come before small letters, and those before letters with accents."""
+    given = federation(tmp_path, 3)
+    names = ["\u00e9clair", "beta", "Zeta"]
+    with server(given.config, tmp_path / "run") as running:
+        clients = [client(running.address, name, file) for name, file in zip(names, given.files, strict=True)]
+        assert [end(one)[0] for one in clients] == [0, 0, 0]
+        assert running.end() == 0
+    assert_same_bytes(tmp_path / "run", given.solve(order=[2, 1, 0]))
+
+
+class Queued:
+    """A worker that answers only when the one before it in a given queue has."""
+
+    def __init__(self, site: Site, before: threading.Semaphore | None, after: threading.Semaphore) -> None:
+        """Take the site, and the places in the queue."""
+        self._site, self._before, self._after = site, before, after
+
+    def answer(self, order: Order) -> Reply:
+        """Wait for one's turn."""
+        if self._before is not None:
+            assert self._before.acquire(timeout=60)
+        reply = self._site.answer(order)
+        self._after.release()
+        return reply
+
+    def inner(self, x: Vector) -> float:
+        """Return F_i."""
+        return self._site.inner(x)
+
+    def evaluate(self, x: Vector) -> Evaluation | None:
+        """Return nothing."""
+        return self._site.evaluate(x)
+
+
+def test_replies_are_added_in_federation_order_whenever_they_arrive(tmp_path: Path) -> None:
+    """Three clients answer in the reverse of their order, every round."""
+    given = federation(tmp_path, 3)
+    turns = [threading.Semaphore(0) for _ in range(4)]
+    with server(given.config, tmp_path / "run") as running:
+
+        def take_part(i: int) -> None:
+            shard = Shard.of(*given.pairs[i])
+
+            def make(loss: NamedLoss, constraint: ConstraintSet) -> Queued:
+                site = Site(shard, None, named_loss(loss.name), constraint, 1)
+                return Queued(site, turns[i + 1] if i < 2 else None, turns[i])
+
+            who = Introduction(name=f"c{i}", rows=shard.count, columns=shard.columns)
+            results[i] = Session(running.address, who, make).run()
+
+        results: dict[int, Vector] = {}
+        threads = [threading.Thread(target=take_part, args=(i,)) for i in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=60)
+        assert running.end() == 0
+    assert_same_bytes(tmp_path / "run", given.solve())
+    assert all(solution.tobytes() == given.solve().x.tobytes() for solution in results.values())
+
+
+def test_virtual_clients_count_as_clients(tmp_path: Path) -> None:
+    """One client with three shards is three clients with a third of the rows each, but for rounding."""
+    given = federation(tmp_path, 1)
+    rows, labels = given.pairs[0]
+    rows, labels = np.tile(rows, (3, 1)) + np.arange(9)[:, None], np.tile(labels, 3)
+    np.savez(given.files[0], A=rows, b=labels)
+    with server(given.config, tmp_path / "one") as running:
+        assert end(client(running.address, "all", given.files[0], "--shards", 3))[0] == 0
+        assert running.end() == 0
+    given.pairs[:] = list(zip(np.array_split(rows, 3), np.array_split(labels, 3), strict=True))
+    with np.load(tmp_path / "one/model.npz") as model:
+        np.testing.assert_allclose(model["x"], given.solve().x, rtol=1e-12, atol=1e-14)
