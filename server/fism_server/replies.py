@@ -18,9 +18,9 @@ def fault(reply: Reply, constraint: ConstraintSet) -> str | None:
     """Return why the reply cannot be used: numbers that are not finite, a point outside X; None if it can."""
     if not math.isfinite(reply.inner):
         return f"F_i is {reply.inner}"
-    if not math.isfinite(float(np.sum(reply.x))) and not np.isfinite(reply.x).all():
-        return "x has entries that are not finite"
     point = reply.x if reply.shards == 1 else reply.x / reply.shards
-    if not constraint.contains(point, _ROUNDING * (1 + constraint.diameter(point.size))):
-        return "x is outside X"
-    return None
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is in no set
+        inside = constraint.contains(point, _ROUNDING * (1 + constraint.diameter(point.size)))
+    if inside:
+        return None
+    return "x is outside X" if np.isfinite(reply.x).all() else "x has entries that are not finite"

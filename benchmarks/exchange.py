@@ -1,0 +1,67 @@
+"""A round of a real federation, without local work, against the least that a round can be."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from timing import Ratio
+
+HERE = Path(__file__).parent
+CLIENTS = 8
+CONFIG = """
+[federation]
+clients = {clients}
+[inner]
+loss = "squared"
+constraint = {{ box = [-1.0, 1.0] }}
+[outer]
+objective = "squared-norm"
+[steps]
+gamma = 0.1
+a = 0.7
+lambda = 0.1
+b = 0.2
+[stop]
+rounds = {rounds}
+"""
+
+
+def bare(n: int, rounds: int) -> float:
+    """Return the median milliseconds of a bare round."""
+    command = [sys.executable, str(HERE / "bare_exchange.py"), "server", str(n), str(CLIENTS), str(rounds)]
+    # Its clients are killed at the end, and say so.
+    return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)  # noqa: S603
+
+
+def ours(n: int, rounds: int) -> float:
+    """Return the median milliseconds of a round of `fism server` with clients that do no work."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        (folder / "run.toml").write_text(CONFIG.format(clients=CLIENTS, rounds=rounds))
+        command = [sys.executable, "-m", "fism", "server", str(folder / "run.toml"), "--listen", "127.0.0.1:0"]
+        command += ["--out", str(folder / "run"), "--json"]
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
+        assert server.stderr is not None  # noqa: S101
+        address = server.stderr.readline().split()[-1]
+        clients = [
+            subprocess.Popen([sys.executable, str(HERE / "idle_client.py"), address, f"c{i}", str(n)])  # noqa: S603
+            for i in range(CLIENTS)
+        ]
+        out, _ = server.communicate()
+        for client in clients:
+            client.wait()
+        return float(json.loads(out)["round_ms"])
+
+
+def exchange() -> Iterator[Ratio]:
+    """Yield our median round over the bare one, the best of three pairs taken in turns."""
+    for n, rounds in ((784, 500), (100_000, 60), (1_000_000, 15)):
+        pairs = [(bare(n, rounds), ours(n, rounds)) for _ in range(3)]
+        least, own = min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
+        what = f"a round of 8 clients over a bare exchange, n = {n} ({own:.2f} over {least:.2f} ms)"
+        yield Ratio(what, own / least, 1.25, most=True)

@@ -1,0 +1,94 @@
+"""Who is let in."""
+
+from __future__ import annotations
+
+import pytest
+
+from fism_common.errors import MismatchError, NameTakenError, NotAllowedError
+from fism_common.pb import federation_pb2 as pb
+from fism_server.members import Member, Members
+
+
+def request(name: str = "a", rows: int = 3, columns: int = 2, shards: int = 1, token: bytes = b"") -> pb.JoinRequest:
+    """Return a wish to join."""
+    return pb.JoinRequest(protocol=1, name=name, rows=rows, columns=columns, shards=shards, token=token)
+
+
+def connect(member: Member) -> Member:
+    """Give a member a stream."""
+    member.link = object()
+    return member
+
+
+def test_order_is_of_the_list_or_by_bytes() -> None:
+    """Whoever came first."""
+    listed, counted = Members(["z", "a", "m"], None), Members(3, None)
+    for members in (listed, counted):
+        for name in ("m", "z", "a"):
+            members.join(request(name))
+    assert [member.name for member in listed.in_order()] == ["z", "a", "m"]
+    assert [member.name for member in counted.in_order()] == ["a", "m", "z"]
+
+
+def test_tokens_are_different_and_lead_to_their_member() -> None:
+    """And to nobody else."""
+    members = Members(2, None)
+    a, b = members.join(request("a")), members.join(request("b"))
+    assert a.token != b.token
+    assert members.by_token(a.token) is a
+    with pytest.raises(NotAllowedError):
+        members.by_token(b"")
+
+
+def test_taken_name_is_refused_while_its_client_is_connected() -> None:
+    """Unless the token shows that it is the same client, whose old stream may be half open."""
+    members = Members(2, None)
+    first = connect(members.join(request("a")))
+    with pytest.raises(NameTakenError, match="'a' is connected already"):
+        members.join(request("a"))
+    assert members.join(request("a", token=first.token)) is first
+
+
+def test_lost_client_comes_back_with_the_same_data() -> None:
+    """As a new process, without its token: it gets a new one, and the old one is void."""
+    members = Members(1, None)
+    first = members.join(request("a"))
+    members.begun, old = True, first.token
+    with pytest.raises(MismatchError, match="comes back with 4 in 1"):
+        members.join(request("a", rows=4))
+    assert members.join(request("a")) is first
+    assert first.token != old
+
+
+def test_client_that_never_connected_may_come_with_other_data_before_the_rounds_begin() -> None:
+    """A first try with the wrong file does not bind."""
+    members = Members(1, None)
+    members.join(request("a", rows=3))
+    assert members.join(request("a", rows=9)).rows == 9
+
+
+def test_first_client_decides_the_columns_if_the_configuration_does_not() -> None:
+    """And the others must have as many."""
+    members = Members(2, None)
+    members.join(request("a", columns=5))
+    with pytest.raises(MismatchError, match="'b' has 6 columns, but this run has 5"):
+        members.join(request("b", columns=6))
+    with pytest.raises(MismatchError, match="'a' has 2 columns, but this run has 7"):
+        Members(1, 7).join(request())
+
+
+def test_full_run_takes_nobody_else() -> None:
+    """Where names are not listed."""
+    members = Members(1, None)
+    connect(members.join(request("a")))
+    with pytest.raises(NotAllowedError, match="has its 1 clients"):
+        members.join(request("b"))
+
+
+def test_missing_clients_are_named_or_counted() -> None:
+    """Those who joined by name, those who never did by number."""
+    members = Members(3, None)
+    connect(members.join(request("a")))
+    members.join(request("b"))
+    assert members.missing() == ["b", "1 more"]
+    assert Members(["x", "y"], None).missing() == ["x", "y"]
