@@ -32,8 +32,8 @@ stubs: $(STAMP)  ## generate the gRPC stubs from proto/
 bench: $(STAMP)  ## measure speed, as ratios in one run on one core
 	$(BIN)/python benchmarks/run.py
 
-demo: $(STAMP)   ## solve one example and print what was selected
-	$(BIN)/python examples/selection.py
+demo: $(STAMP)   ## a federation of four hospitals on this host, and what it gained
+	$(BIN)/python examples/hospitals/demo.py
 
 figures: $(STAMP) ## draw the pictures in docs/
 	$(BIN)/python scripts/figures.py

@@ -1,7 +1,7 @@
 """Three sites fit one model; many models fit equally well, and the coordinator's preference picks one.
 
 Five measurements, twelve unknowns: every x with A x = b fits without error. The coordinator would rather stay near the
-model in use. Run with `make demo`.
+model in use. Run with `python examples/selection.py`.
 """
 
 import numpy as np

@@ -12,7 +12,7 @@ from fism_common.exchange import Evaluation, Reply
 from fism_common.pb import federation_pb2 as pb
 from fism_common.terms import setup_messages
 from fism_common.wire import Assembly, closing_messages, from_message, order_messages
-from fism_server.replies import fault
+from fism_server.replies import fault, slack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,6 +78,7 @@ class Hub:
         self._members, self._constraint, self._round_limit = members, constraint, round_limit
         self._setup = setup_messages(constraint)
         self._pending: Pending | None = None
+        self._slack = 0.0
         self._came, self._went = asyncio.Event(), asyncio.Event()
 
     @property
@@ -111,7 +112,9 @@ class Hub:
         while len(self._members.present()) < self._members.expected:
             self._came.clear()
             await self._came.wait()
-        return self._members.in_order()
+        members = self._members.in_order()
+        self._slack = slack(self._constraint, members[0].columns)
+        return members
 
     async def gather(self, order: Order, *, evaluate: bool) -> Pending:
         """Send the order to every client, and return when all have answered."""
@@ -187,7 +190,7 @@ class Hub:
         if not link.assembly.add(message.offset, message.x):
             return
         reply = Reply(link.assembly.vectors[0], message.inner, member.shards)
-        reason = fault(reply, self._constraint)
+        reason = fault(reply, self._constraint, self._slack)
         if reason is not None:
             raise ContractError(f"the reply to round {message.round} is not used: {reason}")
         pending.accept(member, reply, message.seconds, link.evaluation)

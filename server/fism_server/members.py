@@ -43,6 +43,7 @@ class Members:
         self._names = None if isinstance(expected, int) else list(expected)
         self.expected = expected if isinstance(expected, int) else len(expected)
         self._by_name: dict[str, Member] = {}
+        self._order: list[Member] | None = None
         self.begun = False
         """Whether the rounds have begun: from then on the same clients with the same data take part."""
 
@@ -57,6 +58,7 @@ class Members:
             raise NotAllowedError(f"the run has its {self.expected} clients, and {request.name!r} is not one of them")
         member = Member(request.name, request.rows, request.columns, request.shards)
         self._by_name[member.name] = member
+        self._order = None
         return member
 
     @property
@@ -73,9 +75,11 @@ class Members:
 
     def in_order(self) -> list[Member]:
         """Return the members in federation order: as listed, else by the bytes of their names."""
-        if self._names is not None:
-            return [self._by_name[name] for name in self._names if name in self._by_name]
-        return sorted(self._by_name.values(), key=lambda member: member.name.encode())
+        if self._order is None and self._names is not None:
+            self._order = [self._by_name[name] for name in self._names if name in self._by_name]
+        elif self._order is None:
+            self._order = sorted(self._by_name.values(), key=lambda member: member.name.encode())
+        return self._order
 
     def present(self) -> list[Member]:
         """Return those with an open stream, in federation order."""
@@ -97,6 +101,7 @@ class Members:
         for member in list(self._by_name.values()):
             if member.link is None and now - member.joined > _SECONDS_TO_OPEN:
                 del self._by_name[member.name]
+                self._order = None
 
     def _check(self, request: pb.JoinRequest) -> None:
         name = request.name

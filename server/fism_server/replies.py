@@ -14,13 +14,18 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-9
 
 
-def fault(reply: Reply, constraint: ConstraintSet) -> str | None:
+def slack(constraint: ConstraintSet, n: int) -> float:
+    """Return how far outside X rounding may bring a pass."""
+    return _ROUNDING * (1 + constraint.diameter(n))
+
+
+def fault(reply: Reply, constraint: ConstraintSet, slack: float) -> str | None:
     """Return why the reply cannot be used: numbers that are not finite, a point outside X; None if it can."""
     if not math.isfinite(reply.inner):
         return f"F_i is {reply.inner}"
     point = reply.x if reply.shards == 1 else reply.x / reply.shards
     with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is in no set
-        inside = constraint.contains(point, _ROUNDING * (1 + constraint.diameter(point.size)))
+        inside = constraint.contains(point, slack)
     if inside:
         return None
     return "x is outside X" if np.isfinite(reply.x).all() else "x has entries that are not finite"

@@ -28,13 +28,15 @@ CREATE TABLE state (only_one INTEGER PRIMARY KEY CHECK (only_one = 1), round INT
     gamma_sum REAL NOT NULL, k_sum INTEGER NOT NULL);
 CREATE TABLE vectors (name TEXT PRIMARY KEY, entries BLOB NOT NULL);
 """
-_LARGE_STATE = 2**18
-"""Bytes of a vector from which on the state is saved every few seconds, not every round."""
-_SECONDS_BETWEEN = 3.0
+_SHARE = 0.01
+_LONGEST_PAUSE = 5.0
 
 
 class Store:
-    """Writes one run. Losing the last rounds is harmless: they are recomputed to the same bits."""
+    """Writes one run: often enough to lose little, seldom enough to cost about one percent of the time.
+
+    Losing the last rounds is harmless: they are recomputed to the same bits.
+    """
 
     def __init__(self, file: Path) -> None:
         """Make the database."""
@@ -48,7 +50,7 @@ class Store:
             raise ConfigError(f"cannot make the run's database {file}: {error}") from error
         self._records: list[tuple[float, ...]] = []
         self._evaluations: list[tuple[int, int, int | None, float]] = []
-        self._saved = time.monotonic()
+        self._due = time.monotonic()
 
     def describe(self, description: dict[str, object], members: list[Member]) -> None:
         """Write what the run is, and who takes part."""
@@ -60,12 +62,14 @@ class Store:
             self._database.executemany("INSERT OR REPLACE INTO clients VALUES (?, ?, ?, ?, ?, ?)", clients)
 
     def add(self, record: Record, seconds: float, state: State) -> None:
-        """Take a round's record; write it with the state at once, or if the state is large, every few seconds."""
+        """Take a round's record; write it, with the state and those before it, when it is time to."""
         r = record
         self._records.append((r.round, r.gamma, r.lam, r.inner, r.outer, r.change, seconds))
-        due = state.x.nbytes < _LARGE_STATE or time.monotonic() - self._saved > _SECONDS_BETWEEN
-        if due:
+        began = time.monotonic()
+        if began >= self._due:
             self.save(state)
+            now = time.monotonic()
+            self._due = now + min((now - began) / _SHARE, _LONGEST_PAUSE)
 
     def evaluate(self, round_: int, evaluation: Evaluation) -> None:
         """Take an evaluation at x_k; it is written with the round's record."""
@@ -84,7 +88,6 @@ class Store:
                 self._database.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (name, entries))
         self._records.clear()
         self._evaluations.clear()
-        self._saved = time.monotonic()
 
     def close(self) -> None:
         """Close the file; what was added and not saved is not written."""

@@ -28,12 +28,23 @@ def test_python_block_runs(block: str) -> None:
 
 
 def test_example_selects_the_preferred_model() -> None:
-    """`make demo` shows a run that selects, and one without the preference that does not."""
+    """It shows a run that selects, and one without the preference that does not."""
     example = ROOT / "examples/selection.py"
     lines = subprocess.run([sys.executable, example], check=True, capture_output=True, text=True).stdout.splitlines()
     last = {line.split()[0]: float(line.split()[-1]) for line in lines if line.split()[1:2] == ["10000"]}
     assert last["fism"] < 0.1
     assert last["incremental"] > 5
+
+
+def test_demo_shows_what_the_hospitals_gained() -> None:
+    """`make demo`: a real federation, as right as its best hospital, with a smaller model than without preference."""
+    demo = ROOT / "examples/hospitals/demo.py"
+    shown = subprocess.run([sys.executable, demo], check=True, capture_output=True, text=True).stdout
+    numbers = {name: float(number) for name, number in re.findall(r"^  (\S.*?\S) {2,}([0-9.]+)", shown, re.MULTILINE)}
+    alone = [number for name, number in numbers.items() if name.endswith("alone")]
+    assert len(alone) == 4
+    assert numbers["the federation"] >= max(alone)
+    assert numbers["with the preference"] < 0.5 * numbers["without (lambda = 0)"]
 
 
 def test_links_between_pages_lead_somewhere() -> None:

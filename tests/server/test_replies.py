@@ -7,9 +7,10 @@ import pytest
 
 import fism
 from fism_common.exchange import Reply
-from fism_server.replies import fault
+from fism_server.replies import fault, slack
 
 BOX = fism.Box(-1.0, 1.0)
+SLACK = slack(BOX, 2)
 
 
 @pytest.mark.parametrize(
@@ -24,15 +25,15 @@ BOX = fism.Box(-1.0, 1.0)
 )
 def test_reply_that_cannot_be_used_is_told_why(x: list[float], inner: float, reason: str) -> None:
     """Numbers that are not finite, or a point outside X."""
-    assert reason in str(fault(Reply(np.array(x), inner), BOX))
+    assert reason in str(fault(Reply(np.array(x), inner), BOX, SLACK))
 
 
 def test_rounding_is_forgiven() -> None:
     """A pass may end a little outside X."""
-    assert fault(Reply(np.array([1.0 + 1e-10, 0.0]), 1.0), BOX) is None
+    assert fault(Reply(np.array([1.0 + 1e-10, 0.0]), 1.0), BOX, SLACK) is None
 
 
 def test_sum_of_virtual_clients_is_checked_by_its_mean() -> None:
     """Three points of X add up to a point outside it."""
-    assert fault(Reply(np.array([2.5, -3.0]), 1.0, shards=3), BOX) is None
-    assert fault(Reply(np.array([3.5, -3.0]), 1.0, shards=3), BOX) is not None
+    assert fault(Reply(np.array([2.5, -3.0]), 1.0, shards=3), BOX, SLACK) is None
+    assert fault(Reply(np.array([3.5, -3.0]), 1.0, shards=3), BOX, SLACK) is not None
