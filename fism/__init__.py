@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fism.methods import Method
     from fism.problem import Problem
     from fism.result import Result
     from fism.solving import solve
@@ -28,12 +29,13 @@ if TYPE_CHECKING:
         Hinge,
         Huber,
         Logistic,
+        Loss,
         Quantile,
         Squared,
         SquaredHinge,
     )
-    from fism_common.sets import Ball, Box, L1Ball, Simplex
-    from fism_common.steps import PowerSteps, StepReport
+    from fism_common.sets import Ball, Box, ConstraintSet, L1Ball, Simplex
+    from fism_common.steps import PowerSteps, Schedule, StepReport
     from fism_server.outer import (
         ElasticNet,
         GroupLasso,
@@ -47,6 +49,7 @@ __version__ = "0.1.0"
 
 # The same names as above: mypy reads those, Python these.
 _HOMES = {
+    "fism.methods": ("Method",),
     "fism.problem": ("Problem",),
     "fism.result": ("Result",),
     "fism.solving": ("solve",),
@@ -68,12 +71,13 @@ _HOMES = {
         "Hinge",
         "Huber",
         "Logistic",
+        "Loss",
         "Quantile",
         "Squared",
         "SquaredHinge",
     ),
-    "fism_common.sets": ("Ball", "Box", "L1Ball", "Simplex"),
-    "fism_common.steps": ("PowerSteps", "StepReport"),
+    "fism_common.sets": ("Ball", "Box", "ConstraintSet", "L1Ball", "Simplex"),
+    "fism_common.steps": ("PowerSteps", "Schedule", "StepReport"),
     "fism_server.outer": (
         "ElasticNet",
         "GroupLasso",
@@ -90,6 +94,7 @@ __all__ = [
     "Ball",
     "BallDistance",
     "Box",
+    "ConstraintSet",
     "CustomLoss",
     "DataError",
     "ElasticNet",
@@ -100,6 +105,8 @@ __all__ = [
     "InputError",
     "L1Ball",
     "Logistic",
+    "Loss",
+    "Method",
     "MethodError",
     "NumericalError",
     "OuterObjective",
@@ -109,6 +116,7 @@ __all__ = [
     "Quadratic",
     "Quantile",
     "Result",
+    "Schedule",
     "Shard",
     "Simplex",
     "Squared",

@@ -38,6 +38,6 @@ with at_home():
             shrink, push = step(scale, z, labels[j], loss, gamma)
             for t in range(x.size):
                 h = l1[t] * np.sign(x[t]) + l2 * (x[t] - anchor[t])
-                x[t] = x[t] - shrink * x[t] - push * row[t] - weight * h
+                x[t] = x[t] - shrink * (x[t] - scale * row[t]) - push * row[t] - weight * h
             project(region, x)
         return total

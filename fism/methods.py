@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _BLOCK_ENTRIES = 2**22
 _ARMIJO_SHARE = 1e-4
-_MOST_HALVINGS = 60
 
 
 class Method(StrEnum):
@@ -54,8 +53,9 @@ def gatherer(method: Method, problem: Problem, sites: Sequence[LocalPass], local
     """Return what answers the orders of ``method``; raise MethodError if it does not fit the problem."""
     match method:
         case Method.IR_IG:
-            if isinstance(problem.outer, Separable):
-                return CompiledIrig(sites, problem.outer)
+            outer = problem.outer
+            if isinstance(outer, Separable) and type(outer).subgradient is Separable.subgradient:
+                return CompiledIrig(sites, outer)
             return RowByRowIrig(sites, problem.outer)
         case Method.EXPLICIT_DESCENT:
             _require_smooth(method, problem)
@@ -135,6 +135,8 @@ class ExplicitDescent:
         self._sites, self._problem = sites, problem
         self._m = _rows(sites)
         self.subgradients = self._m + 1
+        for site in sites:
+            site.warm_gradient()
 
     def gather(self, order: Order) -> Sequence[Reply]:
         """Return one reply, of the one step."""
@@ -142,14 +144,15 @@ class ExplicitDescent:
         lam = order.weight * self._m
         inner, slope = self._gradient(order.x)
         slope += lam * order.h
-        merit, alpha, x = inner + lam * outer.value(order.x), order.gamma, order.x
-        for _ in range(_MOST_HALVINGS):
+        merit, alpha = inner + lam * outer.value(order.x), order.gamma
+        while True:
             x = project(order.x - alpha * slope)
             gain = float(np.sum(slope * (order.x - x)))
-            if self._gradient(x)[0] + lam * outer.value(x) <= merit - _ARMIJO_SHARE * gain:
+            found = sum(site.inner(x) for site in self._sites) + lam * outer.value(x)
+            # Where even a step too short to move x is reached, x is stationary.
+            if found <= merit - _ARMIJO_SHARE * gain or np.array_equal(x, order.x):
                 return [Reply(x, inner)]
             alpha /= 2
-        return [Reply(order.x.copy(), inner)]  # no step of representable length goes down: x is stationary
 
     def _gradient(self, x: Vector) -> tuple[float, Vector]:
         slope = np.zeros_like(x)
@@ -164,6 +167,8 @@ class RegularizedFedAvg:
         self._sites, self._problem, self._steps = sites, problem, local_steps
         self._m = _rows(sites)
         self.subgradients = local_steps * (self._m + len(sites))
+        for site in sites:
+            site.warm_gradient()
 
     def gather(self, order: Order) -> Sequence[Reply]:
         """Return every client's reply."""
@@ -186,7 +191,10 @@ def _require_smooth(method: Method, problem: Problem) -> None:
         raise MethodError(f"the method {method.value!r} needs a smooth loss, and {problem.loss.name!r} is not")
     if not problem.outer.smooth:
         name = type(problem.outer).__name__
-        raise MethodError(f"the method {method.value!r} needs a smooth outer objective, and this {name} is not")
+        raise MethodError(
+            f"the method {method.value!r} needs a smooth outer objective, and this {name} is not; "
+            "one of your own that is says so by smooth = True"
+        )
 
 
 def _rows(sites: Sequence[LocalPass]) -> int:

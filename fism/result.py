@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fism_common.vectors import Vector
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result:
     """The answer of a run, and how it came about."""
 

@@ -46,7 +46,7 @@ def solve(  # noqa: PLR0913  # the public interface: one keyword per decision of
 
     ``clients``: per client a pair (rows, labels), or a ``Shard``; rows are dense or scipy sparse.
     ``steps``: an object with gamma(k) and lam(k), such as ``PowerSteps``. One that no theorem covers warns
-    (StepWarning), and is refused if ``strict``.
+    (StepWarning), and is refused if ``strict``; the theorems are of ``fism`` and ``ir-ig``.
     ``start``: a vector, None for zero; it is projected onto X.
     ``tolerance``: end early by the paper's stop rule, when x, F and H all change by less, relative to 1 + their size.
     ``first_round``: go on from x_k with the steps of round k.
@@ -107,7 +107,8 @@ def _method(method: Method | str) -> Method:
 
 def _schedule(steps: Schedule, method: Method) -> Schedule:
     """Return the steps as ``method`` takes them."""
-    if not isinstance(steps, Schedule):
+    given: object = steps
+    if isinstance(given, type) or not all(callable(getattr(given, name, None)) for name in ("gamma", "lam")):
         raise StepError(f"steps must have gamma(k) and lam(k), as fism.PowerSteps has, unlike {steps!r}")
     match method:
         case Method.TIKHONOV | Method.R_FEDAVG:
@@ -119,7 +120,11 @@ def _schedule(steps: Schedule, method: Method) -> Schedule:
 
 def _shards(clients: Sequence[Client]) -> list[Shard]:
     shards = []
-    for i, client in enumerate(clients):
+    try:
+        listed = list(clients)
+    except TypeError:
+        raise DataError(f"clients must be a list of pairs (rows, labels), not {clients!r}") from None
+    for i, client in enumerate(listed):
         where = f"clients[{i}]"
         if isinstance(client, Shard):
             shards.append(client)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import logging
 import os
+import shutil
 import sys
 import tempfile
 from contextlib import contextmanager
@@ -31,16 +33,17 @@ def folder() -> Path:
     sources that kernels are compiled from: numba notices only an edit of a kernel's own file, not of one it calls.
     """
     # An entry point's setting would come too late: numba fixes a kernel's folder when the kernel is imported.
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    usual = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fism"
-    place = usual / f"kernels-{_fingerprint()}"
     try:
+        given = os.environ.get("NUMBA_CACHE_DIR")
+        usual = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fism"
+        place = usual / f"kernels-{_fingerprint()}"
         place.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=place):
+        with (place / "lock").open("a"), tempfile.TemporaryFile(dir=place):
             return place
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # the latter where there is no home
+        _log.warning("kernels are compiled anew, as they cannot be kept (%s); set NUMBA_CACHE_DIR", error)
         place = Path(tempfile.mkdtemp(prefix="fism-kernels-"))
-        _log.warning("kernels are compiled anew: cannot write %s (%s); set NUMBA_CACHE_DIR", usual, error.strerror)
+        atexit.register(shutil.rmtree, place, ignore_errors=True)
         return place
 
 
@@ -64,7 +67,7 @@ def first_call() -> Iterator[None]:
 
     Without it, processes that compile different signatures at once can leave an index that points at the wrong code.
     """
-    with (folder() / "lock").open("w") as lock:
+    with (folder() / "lock").open("a") as lock:
         if sys.platform != "win32":
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,10 +62,16 @@ class LocalPass:
             return self._sparse_pass(rows.part(begin, end), *rest)
         return kernels.dense_pass(rows[begin:end], *rest)
 
-    def gradient(self, x: Vector, gradient: Vector) -> float:
-        """Add the gradient of F_i at ``x`` to ``gradient``, for a smooth loss; return F_i there."""
+    def warm_gradient(self) -> None:
+        """Compile or load what ``gradient`` needs."""
+        with kernel_cache.first_call():
+            x = np.zeros(self.shard.columns)
+            self.gradient(x, x.copy(), end=0)
+
+    def gradient(self, x: Vector, gradient: Vector, end: int | None = None) -> float:
+        """Add the gradient of F_i at ``x`` to ``gradient``, for a smooth loss; return F_i there. Rows up to ``end``."""
         shard, rows = self.shard, self.shard.rows
-        rest = (shard.scale, shard.labels, self.formula, x, gradient)
+        rest = (shard.scale, shard.labels[:end], self.formula, x, gradient)
         if isinstance(rows, SparseRows):
             return kernels.sparse_gradient(rows, *rest)
         return kernels.dense_gradient(rows, *rest)
@@ -78,11 +85,18 @@ def _formula(loss: Loss) -> kernels.Formula:
     )
 
 
+@lru_cache(maxsize=64)
 def _compile(loss: CustomLoss, part: str, function: Scalar) -> Scalar:
-    from numba import cfunc
+    from numba import cfunc, njit
 
     try:
-        return cfunc("float64(float64, float64)")(getattr(function, "py_func", function))
+        # By numpy's rules 1 / 0 is an infinity; an error could not leave the pass.
+        compiled = njit(error_model="numpy")(getattr(function, "py_func", function))
+
+        def call(z: float, b: float) -> float:
+            return float(compiled(z, b))
+
+        return cfunc("float64(float64, float64)")(call)
     except Exception as cause:  # numba lets through whatever its own code trips over
         raise ProblemError(
             f"the {part} of loss {loss.name!r} does not compile; it must be a function of two floats (z, b) that "
@@ -92,6 +106,10 @@ def _compile(loss: CustomLoss, part: str, function: Scalar) -> Scalar:
 
 def _region(constraint: ConstraintSet, n: int) -> kernels.Region:
     nothing = np.zeros(0)
+    if type(constraint) not in {Box, Ball, Simplex, L1Ball}:  # a subclass may project otherwise
+        raise ProblemError(
+            f"{type(constraint).__name__} is not one of the sets that a pass can project on: Box, Ball, Simplex, L1Ball"
+        )
     match constraint:
         case Box():
             lo, hi = np.broadcast_arrays(*np.atleast_1d(constraint.lo, constraint.hi))
@@ -103,4 +121,4 @@ def _region(constraint: ConstraintSet, n: int) -> kernels.Region:
             return kernels.Region(int(constraint.kind), nothing, nothing, constraint.total)
         case L1Ball():
             return kernels.Region(int(constraint.kind), nothing, nothing, constraint.radius)
-    raise ProblemError(f"{type(constraint).__name__} is not one of our sets: Box, Ball, Simplex or L1Ball")
+    raise TypeError(f"no region for {constraint!r}")

@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fism_common.errors import DataError
-from fism_common.vectors import Vector, positive
+from fism_common.vectors import Vector, positive, real_numbers
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+_WIDEST = 8
+_EXACT_IN_FLOAT32 = 2**24
 
 Entries: TypeAlias = NDArray[np.uint8] | NDArray[np.float32] | NDArray[np.float64]
 
@@ -128,6 +131,12 @@ def _dense(rows: ArrayLike, where: str) -> tuple[Entries, int]:
 
 def _sparse(rows: SparseMatrix, where: str) -> tuple[SparseRows, int]:
     table = rows.tocsr()
+    if len(table.shape) != 2:  # noqa: PLR2004
+        raise DataError(f"{where}: rows must be of shape (rows, columns), not {table.shape}")
+    try:
+        table.check_format(full_check=True)
+    except ValueError as cause:
+        raise DataError(f"{where}: the sparse rows are broken: {cause}") from cause
     if not table.has_canonical_format:
         table = table.copy()  # the caller's own stays as it is
         table.sum_duplicates()
@@ -150,16 +159,11 @@ def _labels(labels: ArrayLike, count: int, where: str) -> Vector:
 
 
 def _numbers(values: ArrayLike, what: str, *, dimensions: int) -> NDArray[Any]:
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind not in "buif":
-            array = array.astype(np.float64, casting="same_kind" if array.dtype.kind == "c" else "unsafe")
-    except (TypeError, ValueError) as cause:
-        raise DataError(f"{what} must be real numbers: {cause}") from cause
+    array = real_numbers(values, what, DataError)
     if array.ndim != dimensions:
         shape = "(rows, columns)" if dimensions == 2 else "(rows,)"  # noqa: PLR2004
         raise DataError(f"{what} must be of shape {shape}, not {array.shape}")
-    return array
+    return array.astype(np.float64) if array.dtype.itemsize > _WIDEST else array
 
 
 def _check_shape(shape: tuple[int, ...], where: str) -> None:
@@ -198,6 +202,10 @@ def _narrow(values: NDArray[Any]) -> Entries:
 
 
 def _fits(values: NDArray[Any], dtype: type[np.uint8 | np.float32]) -> bool:
+    if values.dtype.kind in "iu":  # compared as floats, large integers would seem to fit
+        return dtype is np.uint8 or bool(
+            values.size == 0 or max(-int(values.min()), int(values.max())) <= _EXACT_IN_FLOAT32
+        )
     # Most tables that do not fit show it in their first row: look there before copying all of it.
     with np.errstate(over="ignore"):  # too large for float32 becomes inf, which does not equal
         return all(bool(np.all(part.astype(dtype) == part)) for part in (values[:1], values))

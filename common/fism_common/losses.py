@@ -62,7 +62,7 @@ class _Classifying(Loss):
             row = int(np.argmax(wrong))
             raise DataError(
                 f"{where}: the label of row {row} is {labels[row]:g}, but the loss {self.name!r} needs -1 or 1; "
-                "labels 0 and 1 become that by 2 * b - 1"
+                "labels 0 and 1 become that by np.where(b > 0, 1, -1)"
             )
 
 
@@ -170,7 +170,8 @@ class CustomLoss(Loss):
     """A loss of one's own: ``value(z, b)`` and ``slope(z, b)``, scalar functions that numba can compile.
 
     ``value`` must be convex in z, and ``slope(z, b)`` one of its subgradients in z. ``smooth`` says that
-    ``slope`` is continuous. The functions may be plain Python or already decorated with ``numba.njit``::
+    ``slope`` is continuous. They cannot raise: a division by 0 gives an infinity, which ends the run. The functions may
+    be plain Python or already decorated with ``numba.njit``::
 
         pseudo_huber = fism.CustomLoss(
             "pseudo-huber",
@@ -188,6 +189,8 @@ class CustomLoss(Loss):
 
     def __post_init__(self) -> None:
         """Refuse what cannot be called, and a built-in loss's name."""
+        if not isinstance(self.name, str):
+            raise ProblemError(f"the name of a loss must be text, not {self.name!r}")
         if self.name in LOSSES:
             raise ProblemError(f"the name {self.name!r} is taken by a built-in loss; choose another")
         for part in ("value", "slope"):

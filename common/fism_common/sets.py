@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from fism_common.errors import ProblemError
-from fism_common.vectors import Vector, number, positive, vector
+from fism_common.vectors import Vector, number_or_vector, positive, vector
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -71,9 +71,7 @@ class Box(ConstraintSet):
     def __init__(self, lo: ArrayLike, hi: ArrayLike) -> None:
         """Refuse infinite, empty and inverted boxes."""
         for name, bound in (("lo", lo), ("hi", hi)):
-            what = f"the box's {name}"
-            value = number(bound, what, ProblemError) if np.ndim(bound) == 0 else vector(bound, what, ProblemError)  # type: ignore[arg-type]
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, number_or_vector(bound, f"the box's {name}", ProblemError))
         if np.ndim(self.lo) and np.ndim(self.hi) and np.size(self.lo) != np.size(self.hi):
             raise ProblemError(f"the box's lo has {np.size(self.lo)} entries and its hi {np.size(self.hi)}")
         inverted = np.atleast_1d(np.greater(self.lo, self.hi))
@@ -94,7 +92,7 @@ class Box(ConstraintSet):
         return bool(np.all((x >= np.subtract(self.lo, slack)) & (x <= np.add(self.hi, slack))))
 
     def diameter(self, n: int) -> float:
-        return float(np.linalg.norm(np.broadcast_to(np.subtract(self.hi, self.lo), n)))
+        return _norm(np.broadcast_to(np.subtract(self.hi, self.lo), n))
 
     def bounds(self, n: int) -> tuple[Vector, Vector]:
         return np.full(n, self.lo), np.full(n, self.hi)
@@ -121,11 +119,11 @@ class Ball(ConstraintSet):
     def project(self, x: Vector) -> Vector:
         middle = 0.0 if self.center is None else self.center
         offset = x - middle
-        distance = float(np.linalg.norm(offset))
-        return x.copy() if distance <= self.radius else middle + offset * (self.radius / distance)
+        distance = _norm(offset)
+        return x.copy() if distance <= self.radius else middle + (offset / distance) * self.radius
 
     def contains(self, x: Vector, slack: float = 0.0) -> bool:
-        return bool(np.linalg.norm(x - (0.0 if self.center is None else self.center)) <= self.radius + slack)
+        return _norm(x - (0.0 if self.center is None else self.center)) <= self.radius + slack
 
     def diameter(self, n: int) -> float:  # noqa: ARG002  # the same in every dimension
         return 2 * self.radius
@@ -185,6 +183,14 @@ class L1Ball(ConstraintSet):
 
     def bounds(self, n: int) -> tuple[Vector, Vector]:
         return np.full(n, -self.radius), np.full(n, self.radius)
+
+
+def _norm(x: Vector) -> float:
+    """Return the Euclidean norm, without overflow, and without a BLAS whose threads may change the bits."""
+    largest = float(np.max(np.abs(x)))
+    if largest == 0 or not np.isfinite(largest):
+        return largest
+    return largest * float(np.sqrt(np.sum((x / largest) ** 2)))
 
 
 def _project_simplex(x: Vector, total: float) -> Vector:

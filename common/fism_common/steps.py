@@ -69,6 +69,10 @@ class PowerSteps:
             raise StepError(f"epsilon must be below 1/2, not {epsilon:g}: the proven rate is K^-(1/2 - epsilon)")
         return cls(gamma, 0.5 + 0.5 * epsilon, lam, 0.5 - epsilon)
 
+    def __repr__(self) -> str:
+        """Return what makes the same steps."""
+        return f"PowerSteps(gamma={self.gamma_1}, a={self.a}, lam={self.lam_1}, b={self.b})"
+
     def gamma(self, k: int) -> float:
         """Return gamma_k."""
         return self.gamma_1 / math.pow(k, self.a)
@@ -129,8 +133,11 @@ def warn_if_not_covered(steps: Schedule, m: int, mu: float, *, strict: bool) -> 
 
 def step(steps: Schedule, k: int) -> tuple[float, float]:
     """Return (gamma_k, lambda_k), or raise StepError where a schedule gives what no round can use."""
-    gamma = positive(steps.gamma(k), f"gamma({k})", StepError)
-    lam = number(steps.lam(k), f"lam({k})", StepError)
+    try:
+        gamma = positive(steps.gamma(k), f"gamma({k})", StepError)
+        lam = number(steps.lam(k), f"lam({k})", StepError)
+    except ArithmeticError as cause:
+        raise StepError(f"the steps of round {k} cannot be computed: {cause}") from cause
     if lam < 0:
         raise StepError(f"lam({k}) must not be negative, but is {lam:g}")
     return gamma, lam

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,10 +19,7 @@ def vector(values: ArrayLike, what: str, error: type[InputError]) -> Vector:
 
     Raises ``error`` with a message that starts with ``what``.
     """
-    try:
-        result = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as cause:
-        raise error(f"{what} must be a vector of numbers: {cause}") from cause
+    result = real_numbers(values, what, error).astype(np.float64)
     if result.ndim != 1:
         raise error(f"{what} must be one-dimensional, not of shape {result.shape}")
     if result.size == 0:
@@ -34,11 +31,35 @@ def vector(values: ArrayLike, what: str, error: type[InputError]) -> Vector:
     return result
 
 
+def real_numbers(values: ArrayLike, what: str, error: type[InputError]) -> NDArray[Any]:
+    """Return ``values`` as an array of booleans, integers or floats, or raise ``error`` naming ``what``.
+
+    Text, dates, complex numbers and masked entries are refused: each would become a number in silence.
+    """
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "O":
+            array = np.array([float(entry) for entry in array.flat]).reshape(array.shape)
+    except (TypeError, ValueError, OverflowError) as cause:
+        raise error(f"{what} must be real numbers: {cause}") from cause
+    if array.dtype.kind not in "buif":
+        raise error(f"{what} must be real numbers, not {array.dtype}")
+    if np.ma.is_masked(values):
+        raise error(f"{what} must not be masked; drop the masked entries or fill them in")
+    return array
+
+
+def number_or_vector(value: ArrayLike, what: str, error: type[InputError]) -> float | Vector:
+    """Return a finite float for a number, else a vector."""
+    array = real_numbers(value, what, error)
+    return number(float(array), what, error) if array.ndim == 0 else vector(array, what, error)
+
+
 def number(value: float, what: str, error: type[InputError]) -> float:
     """Return ``value`` as a finite float, or raise ``error`` naming ``what``."""
     try:
-        result = float(value)
-    except (TypeError, ValueError) as cause:
+        result = float(real_numbers(value, what, error))
+    except TypeError as cause:
         raise error(f"{what} must be a number, not {value!r}") from cause
     if not math.isfinite(result):
         raise error(f"{what} must be finite, not {result}")

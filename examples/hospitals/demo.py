@@ -53,9 +53,8 @@ def compare(folder: Path, together: np.ndarray) -> None:
     print("\nright on the rows that all four held out:")
     for name, shard in train.items():
         print(f"  {name + ' alone':24} {right(alone(name))}   ({shard.count} rows)")
-    print(
-        f"  {'the federation':24} {right(together)}   ({sum(shard.count for shard in train.values())} rows, none shared)"
-    )
+    rows = sum(shard.count for shard in train.values())
+    print(f"  {'the federation':24} {right(together)}   ({rows} rows, none shared)")
     unselected = alone(*train, method="incremental")
     print("\nsize |x| of the federation's model:")
     print(f"  {'with the preference':24} {np.linalg.norm(together):7.2f}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fism_common.errors import ProblemError
-from fism_common.vectors import Vector, number, positive, vector
+from fism_common.vectors import Vector, number_or_vector, positive, real_numbers, vector
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +39,8 @@ class OuterObjective(ABC):
     def check(self, n: int) -> None:
         """Raise ProblemError if H is not a strongly convex function of n variables."""
         mu = self.modulus
+        if not isinstance(mu, (int, float, np.number)):
+            raise ProblemError(f"the modulus of {type(self).__name__} must be a number, not {mu!r}")
         if not (math.isfinite(mu) and mu > 0):
             raise ProblemError(
                 f"{type(self).__name__} has modulus {mu}: H must be strongly convex (modulus above 0), "
@@ -101,7 +103,7 @@ class ElasticNet(Separable):
 
     def __init__(self, l1: ArrayLike, l2: float) -> None:
         """Refuse a negative l1, and an l2 that is not above 0 (H would not be strongly convex)."""
-        weight = number(l1, "l1", ProblemError) if np.ndim(l1) == 0 else vector(l1, "l1", ProblemError)  # type: ignore[arg-type]
+        weight = number_or_vector(l1, "l1", ProblemError)
         if np.any(np.less(weight, 0)):
             raise ProblemError("l1 must not be negative: H would not be convex")
         super().__init__(weight, _strong(l2), 0.0)
@@ -116,16 +118,20 @@ class GroupLasso(OuterObjective):
 
     def __init__(self, groups: Sequence[Sequence[int]], weight: ArrayLike, l2: float) -> None:
         """Refuse empty or overlapping groups, negative weights, and an l2 that is not above 0."""
-        self.groups = [np.array(group, dtype=np.intp) for group in groups]
-        if not self.groups or any(group.ndim != 1 or group.size == 0 for group in self.groups):
+        try:
+            arrays = [real_numbers(group, "groups", ProblemError) for group in groups]
+        except TypeError as cause:
+            raise ProblemError(f"groups must be lists of column numbers: {cause}") from cause
+        if not arrays or any(array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu" for array in arrays):
             raise ProblemError("groups must be lists of column numbers, none of them empty")
+        self.groups = [array.astype(np.intp) for array in arrays]
         columns = np.concatenate(self.groups)
         if columns.min() < 0 or np.unique(columns).size != columns.size:
             raise ProblemError("groups must not share a column, and columns are counted from 0")
-        count = len(self.groups)
-        if np.shape(weight) not in {(), (count,)}:
+        count, weights = len(self.groups), number_or_vector(weight, "the weight", ProblemError)
+        if np.size(weights) not in {1, count}:
             raise ProblemError(f"give one number as weight, or one weight per group: there are {count} groups")
-        self.weights = vector(np.broadcast_to(weight, count), "the weight", ProblemError)
+        self.weights = np.full(count, weights)
         if np.any(self.weights < 0):
             raise ProblemError("the weight of a group must not be negative: H would not be convex")
         self.l2 = _strong(l2)
@@ -163,7 +169,7 @@ class Quadratic(OuterObjective):
 
     def __init__(self, Q: ArrayLike, c: ArrayLike) -> None:
         """Refuse a Q that is not symmetric or not positive definite."""
-        self.Q = np.array(Q, dtype=np.float64)
+        self.Q = real_numbers(Q, "Q", ProblemError).astype(np.float64)
         self.c = vector(c, "c", ProblemError)
         n = self.c.size
         if self.Q.shape != (n, n):
@@ -182,10 +188,14 @@ class Quadratic(OuterObjective):
         return self._modulus
 
     def value(self, x: Vector) -> float:
-        return float(x @ (0.5 * (self.Q @ x) + self.c))
+        return float(np.sum(x * (0.5 * self._times(x) + self.c)))
 
     def subgradient(self, x: Vector) -> Vector:
-        return self.Q @ x + self.c
+        return self._times(x) + self.c
+
+    def _times(self, x: Vector) -> Vector:
+        # Not by a BLAS, whose threads may change the bits.
+        return np.asarray(np.einsum("ij,j->i", self.Q, x))
 
     @property
     def dimension(self) -> int | None:

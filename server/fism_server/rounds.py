@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fism_common.errors import NumericalError
+from fism_common.errors import NumericalError, ProblemError
 from fism_common.exchange import Order, Reply
 from fism_common.steps import step
+from fism_common.vectors import real_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +99,7 @@ class Rounds:
         """Begin round ``first_round`` at ``start``, a point of X; ``m`` counts all rows of all clients."""
         self._outer, self._steps, self._m, self._tolerance = outer, steps, m, tolerance
         self._end = first_round + rounds
-        self._H = outer.value(start)
+        self._H = self._value(start)
         self._order: Order | None = None
         self.state = State(first_round, start, None, np.zeros_like(start), 0.0, np.zeros_like(start), 0)
         self.stopped: Stop | None = None
@@ -113,7 +114,7 @@ class Rounds:
         if self._order is None:
             k, x = self.state.round, self.state.x
             gamma, lam = step(self._steps, k)
-            self._order = Order(k, x, self._outer.subgradient(x), gamma, lam / self._m)
+            self._order = Order(k, x, self._subgradient(x), gamma, lam / self._m)
         return self._order
 
     def close(self, replies: Sequence[Reply]) -> Record | None:
@@ -124,6 +125,7 @@ class Rounds:
         """
         order = self.order()
         inner = sum(reply.inner for reply in replies)
+        self._check_finite(order.round, F=inner, H=self._H)
         if self._settled(inner):
             self.stopped = Stop.TOLERANCE
             return None
@@ -133,24 +135,50 @@ class Rounds:
             after += reply.x
         after /= sum(reply.shards for reply in replies)
         change = _relative(after, self.x)
-        if not np.isfinite([inner, self._H, change]).all():
-            raise NumericalError(
-                f"round {order.round} overflowed (F = {inner}, H = {self._H}, change = {change}): "
-                "scale the columns, or lower gamma"
-            )
+        self._check_finite(order.round, change=change)
         _, lam = step(self._steps, order.round)
         record = Record(order.round, order.gamma, lam, inner, self._H, change)
         self.state.advance(record, after)
-        self._H, self._order = self._outer.value(after), None
+        self._H, self._order = self._value(after), None
         if self.state.round == self._end:
             self.stopped = Stop.ROUNDS
         return record
 
     def conclude(self, inner: float) -> float:
         """Take F at the answer ``x``, which the stop rule still needs after the last round; return H there."""
+        self._check_finite(self.state.round, F=inner, H=self._H)
         if self._settled(inner):
             self.stopped = Stop.TOLERANCE
         return self._H
+
+    def _subgradient(self, x: Vector) -> Vector:
+        """Return H's subgradient, in the form that kernels and the wire rely on."""
+        name = type(self._outer).__name__
+        h = np.ascontiguousarray(
+            real_numbers(self._outer.subgradient(x), f"a subgradient of {name}", ProblemError), float
+        )
+        if h.shape != x.shape:
+            raise ProblemError(f"a subgradient of {name} must be of shape {x.shape}, not {h.shape}")
+        if not np.isfinite(h).all():
+            raise NumericalError(f"a subgradient of {name} is not finite in round {self.state.round}")
+        return h
+
+    def _value(self, x: Vector) -> float:
+        value = real_numbers(self._outer.value(x), f"the value of {type(self._outer).__name__}", ProblemError)
+        if value.ndim != 0:
+            raise ProblemError(
+                f"the value of {type(self._outer).__name__} must be a number, not of shape {value.shape}"
+            )
+        return float(value)
+
+    @staticmethod
+    def _check_finite(round_: int, **values: float) -> None:
+        told = ", ".join(f"{name} = {value}" for name, value in values.items())
+        if not np.isfinite(list(values.values())).all():
+            raise NumericalError(
+                f"round {round_} overflowed ({told}): scale the columns, lower gamma, or if the loss or H is your own, "
+                "see that it is finite on X"
+            )
 
     def _settled(self, inner: float) -> bool:
         """Whether the stop rule is met by the round before, now that F at its end is known."""

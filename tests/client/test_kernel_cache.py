@@ -58,3 +58,15 @@ def test_cache_folder_that_cannot_be_made_is_said_and_done_without(tmp_path: Pat
     compiled, _, log = finish(start(in_the_way))
     assert compiled == 1
     assert "set NUMBA_CACHE_DIR" in log
+
+
+def test_user_without_a_home_can_run(tmp_path: Path) -> None:
+    """As in a container with a user that nobody made: kernels are compiled anew, and nothing of them is left."""
+    command = [sys.executable, "-c", f"import pathlib\npathlib.Path.home = lambda: 1 / 0\n{SOLVE}", "float64"]
+    command[2] = command[2].replace("1 / 0", "(_ for _ in ()).throw(RuntimeError('no home'))")
+    environment = {key: value for key, value in os.environ.items() if key not in {"NUMBA_CACHE_DIR", "XDG_CACHE_HOME"}}
+    done = subprocess.run(
+        command, env={**environment, "TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=True
+    )
+    assert "no home" in done.stderr
+    assert list(tmp_path.glob("fism-kernels-*")) == []

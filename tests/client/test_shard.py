@@ -20,6 +20,7 @@ KEPT = {
     "tenths": (np.array([[0.1, 0.2]]), "float64"),
     "tenths in the last row": (np.array([[0.5, 0.5], [0.5, 0.1]]), "float64"),
     "large ints": (np.array([[2**24 + 1, 0]]), "float64"),
+    "ints beyond float64": (np.array([[2**53 + 1, 0]]), "float64"),
     "large floats": (np.array([[1e300, 0.0]]), "float64"),
 }
 

@@ -96,7 +96,42 @@ def test_membership_knows_in_from_out(name: str) -> None:
     assert not constraint.contains(np.full(N, np.nan), 1e9)
 
 
-@pytest.mark.parametrize("constraint", [fism.Simplex(1.0), fism.L1Ball(1.0)], ids=["simplex", "1-norm ball"])
-def test_large_entries_do_not_swallow_the_total(constraint: ConstraintSet) -> None:
-    """The nearest vertex is found also from very far away."""
-    np.testing.assert_array_equal(constraint.project(np.array([1e20, 0.0, -5.0])), [1.0, 0.0, 0.0])
+def compiled_projection(constraint: ConstraintSet, x: list[float]) -> np.ndarray:
+    """Return the projection by the kernels."""
+    point = np.array(x)
+    project(LocalPass(fism.Shard.of([[1.0] * len(x)], [0.0]), fism.Squared(), constraint).region, point)
+    return point
+
+
+FAR: dict[str, tuple[ConstraintSet, list[float], list[float]]] = {
+    "simplex": (fism.Simplex(1.0), [1e20, 0.0, -5.0], [1.0, 0.0, 0.0]),
+    "simplex, both large": (fism.Simplex(1.0), [1e16, 1e16, 0.0], [0.5, 0.5, 0.0]),
+    "1-norm ball": (fism.L1Ball(1.0), [-1e20, 0.0, 5.0], [-1.0, 0.0, 0.0]),
+    "ball": (fism.Ball(1.0), [1e200, 0.0], [1.0, 0.0]),
+    "huge ball": (fism.Ball(1e200), [1e201, 0.0], [1e200, 0.0]),
+    "huge ball, from inside": (fism.Ball(1e200), [6e199, 6e199], [6e199, 6e199]),
+    "tiny ball": (fism.Ball(1e-170), [3e-170, 4e-170], [6e-171, 8e-171]),
+}
+
+
+@pytest.mark.parametrize("case", FAR)
+def test_sizes_that_overflow_or_swallow_others_are_projected_too(case: str) -> None:
+    """By NumPy and by the kernels, though large entries swallow small totals, and squares overflow."""
+    constraint, x, expected = FAR[case]
+    np.testing.assert_allclose(constraint.project(np.array(x)), expected, rtol=1e-15, atol=0)
+    np.testing.assert_allclose(compiled_projection(constraint, x), expected, rtol=1e-15, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "x"),
+    [
+        (fism.Box(0.0, 9.0), [-0.1, 1.0]),
+        (fism.Box([0.0, 0.5], [9.0, 9.0]), [1.0, 0.4]),
+        (fism.Simplex(1.0), [1.5, -0.5]),
+        (fism.Simplex(1.0), [0.5, 0.4]),
+    ],
+    ids=["below a box", "below a box of vectors", "negative on a simplex", "short of a simplex"],
+)
+def test_points_outside_by_any_inequality_are_out(constraint: ConstraintSet, x: list[float]) -> None:
+    """Each side of a set counts."""
+    assert not constraint.contains(np.array(x))

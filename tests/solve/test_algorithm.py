@@ -34,7 +34,7 @@ def test_solve_is_algorithm_1(case: int, names: tuple[str, str, str], storage: s
     loss, region, preference = names
     constraint, project = SETS[region]
     outer, subgradient = OUTERS[preference]
-    given = data(case, loss, clients=1 + case % 9, spread=0.1 if case % 2 else 5.0)
+    given = data(case, loss, clients=1 + case % 9, spread=0.1 if case // len(OUTERS) % 2 else 5.0)
 
     result = fism.solve(
         fism.Problem(LOSSES[loss], constraint, outer),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 
 import fism
 
@@ -50,10 +50,19 @@ DATA: dict[str, tuple[list[Any], str]] = {
     "no columns": ([(np.zeros((2, 0)), [1, 1])], r"clients\[0\] is empty: 2 rows, 0 columns"),
     "no clients": ([], "there are no clients"),
     "clients of different widths": ([OK, ([[1.0]], [1])], r"clients\[1\] has 1 columns, but clients\[0\] has 2"),
-    "labels 0 and 1": ([OK, ([[1.0, 1.0]], [0])], r"clients\[1\]: the label of row 0 is 0.*needs -1 or 1.*2 \* b - 1"),
+    "labels 0 and 1": ([OK, ([[1.0, 1.0]], [0])], r"clients\[1\]: the label of row 0 is 0.*needs -1 or 1.*np\.where"),
     "text": ([([["a", "b"]], [1])], r"clients\[0\]: rows must be real numbers"),
     "complex": ([(np.array([[1j, 2]]), [1])], r"clients\[0\]: rows must be real numbers"),
     "ragged": ([([[1.0], [1.0, 2.0]], [1, 1])], r"clients\[0\]: rows must be real numbers"),
+    "sparse column out of range": (
+        [(csr_array(([1.0], [5], [0, 1]), shape=(1, 2)), [1])],
+        r"clients\[0\]: the sparse rows are broken",
+    ),
+    "sparse rows of one dimension": ([(coo_array([1.0, 2.0]), [1, 1])], r"clients\[0\]: rows must be of shape"),
+    "masked": ([(np.ma.masked_equal([[1.0, 9.0]], 9.0), [1])], r"clients\[0\]: rows must not be masked"),
+    "dates": ([(np.array([["2026-01-01", "NaT"]], "datetime64[D]"), [1])], r"real numbers, not datetime64"),
+    "numbers as text": ([([["1", "2"]], [1])], r"clients\[0\]: rows must be real numbers, not <U1"),
+    "integers beyond floats": ([([[10**400]], [1])], r"clients\[0\]: rows must be real numbers"),
     "not a pair": ([np.zeros(3)], r"clients\[0\] must be a pair"),
 }
 
@@ -89,6 +98,13 @@ PROBLEMS: dict[str, tuple[Any, str]] = {
     "overlapping groups": (lambda: fism.GroupLasso([[0, 1], [1]], 1.0, 1.0), "share a column"),
     "empty group": (lambda: fism.GroupLasso([[0], []], 1.0, 1.0), "none of them empty"),
     "one weight too many": (lambda: fism.GroupLasso([[0], [1]], [1.0, 1.0, 1.0], 1.0), "one weight per group"),
+    "ragged box": (lambda: fism.Box([[0], [0, 0]], 1), "lo must be real numbers"),
+    "text in a box": (lambda: fism.Box("0", 1), "lo must be real numbers"),
+    "complex anchor": (lambda: fism.SquaredDistance([1j]), "anchor must be real numbers, not complex"),
+    "fractions as groups": (lambda: fism.GroupLasso([[0.9, 1.9]], 1.0, 1.0), "lists of column numbers"),  # type: ignore[list-item]
+    "truths as groups": (lambda: fism.GroupLasso([[True, False]], 1.0, 1.0), "lists of column numbers"),
+    "a number as groups": (lambda: fism.GroupLasso(3, 1.0, 1.0), "lists of column numbers"),  # type: ignore[arg-type]
+    "text as Q": (lambda: fism.Quadratic([["a"]], [0]), "Q must be real numbers"),
     "NaN anchor": (lambda: fism.SquaredDistance([0.0, math.nan]), "anchor must be finite, but entry 1 is nan"),
     "unknown loss": (
         lambda: fism.Problem("logit", fism.Box(0, 1), fism.SquaredNorm()),
@@ -141,6 +157,10 @@ STEP_CASES: dict[str, tuple[Any, str]] = {
     "negative lam": (lambda: fism.PowerSteps(1, 0.7, -1, 0.2), "lam must be above 0"),
     "NaN exponent": (lambda: fism.PowerSteps(1, math.nan, 1, 0.2), "exponent a must be finite"),
     "epsilon too large": (lambda: fism.PowerSteps.for_rate(0.5, 1, 1), "epsilon must be below 1/2"),
+    "gamma beyond floats": (lambda: fism.PowerSteps(10**400, 0.7, 1, 0.2), "gamma must be real numbers"),
+    "text as gamma": (lambda: fism.PowerSteps("1", 0.7, 1, 0.2), "gamma must be real numbers"),  # type: ignore[arg-type]
+    "steps that overflow": (lambda: solve(OK, steps=fism.PowerSteps(1, -1000, 1, 0.2), first_round=9), "round 9"),
+    "a class for steps": (lambda: solve(OK, steps=fism.PowerSteps), r"steps must have gamma\(k\)"),
     "no rounds": (lambda: solve(OK, rounds=0), "rounds must be at least 1, not 0"),
     "half a round": (lambda: solve(OK, rounds=1.5), "rounds must be a whole number"),
     "round 0": (lambda: solve(OK, first_round=0), "first_round must be at least 1"),
@@ -156,6 +176,65 @@ def test_bad_steps_are_refused(case: str) -> None:
     make, message = STEP_CASES[case]
     with pytest.raises(fism.StepError, match=message):
         make()
+
+
+@pytest.mark.parametrize("clients", [None, 3])
+def test_clients_that_are_no_list_are_refused(clients: Any) -> None:  # noqa: ANN401
+    """A common slip."""
+    with pytest.raises(fism.DataError, match="clients must be a list of pairs"):
+        fism.solve(fism.Problem("hinge", fism.Box(0, 1), fism.SquaredNorm()), clients, steps=STEPS, rounds=1)
+
+
+class Odd(fism.OuterObjective):
+    """An outer objective that returns what it is told to."""
+
+    modulus = 1.0
+
+    def __init__(self, value: Any, subgradient: Any) -> None:  # noqa: ANN401
+        """Take what to return."""
+        self._value, self._subgradient = value, subgradient
+
+    def value(self, x: Any) -> Any:  # noqa: ANN401, ARG002
+        return self._value
+
+    def subgradient(self, x: Any) -> Any:  # noqa: ANN401, ARG002
+        return self._subgradient
+
+
+@pytest.mark.parametrize(
+    ("value", "subgradient", "message"),
+    [
+        (1.0, np.zeros(1), r"subgradient of Odd must be of shape \(2,\), not \(1,\)"),
+        (1.0, np.zeros(4), r"subgradient of Odd must be of shape \(2,\), not \(4,\)"),
+        (1.0, None, "subgradient of Odd must be real numbers"),
+        (None, np.zeros(2), "value of Odd must be real numbers"),
+        ([1.0], np.zeros(2), "value of Odd must be a number"),
+        (1.0, np.array([np.inf, 0.0]), "subgradient of Odd is not finite in round 1"),
+        (np.nan, np.zeros(2), "round 1 overflowed .*H = nan"),
+    ],
+    ids=["short", "long", "nothing", "no value", "a list", "infinite", "NaN"],
+)
+def test_own_outer_objective_is_held_to_its_shapes(value: Any, subgradient: Any, message: str) -> None:  # noqa: ANN401
+    """A wrong one never reaches a kernel."""
+    with pytest.raises((fism.ProblemError, fism.NumericalError), match=message):
+        solve(OK, outer=Odd(value, subgradient))
+
+
+class OwnBox(fism.Box):
+    """A box that would project otherwise."""
+
+
+def test_set_that_a_pass_cannot_project_on_is_refused() -> None:
+    """A subclass may mean another projection than the compiled one."""
+    with pytest.raises(fism.ProblemError, match="OwnBox is not one of the sets that a pass can project on"):
+        solve(OK, constraint=OwnBox(-1, 1))
+
+
+def test_value_that_is_not_finite_at_the_answer_is_an_error() -> None:
+    """F is finite before the round, and overflows where it leads."""
+    problem = fism.Problem("squared", fism.Box(-1e200, 1e200), fism.SquaredNorm())
+    with pytest.raises(fism.NumericalError, match="overflowed"):
+        fism.solve(problem, [([[1e100]], [1e10])], steps=STEPS, rounds=1)
 
 
 def test_unknown_method_is_refused_with_the_known_ones() -> None:

@@ -11,6 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import fism
+from fism_client.local_pass import LocalPass
 
 from .cases import data
 
@@ -62,3 +63,19 @@ def test_docstring_example_runs() -> None:
         smooth=True,
     )
     assert solve(pseudo_huber).inner > 0
+
+
+def test_division_by_zero_in_an_own_loss_ends_the_run() -> None:
+    """It gives an infinity, which is not finite: no result is made of it."""
+    loss = fism.CustomLoss("inverse", lambda z, b: 1 / z + b, residual)
+    with pytest.raises(fism.NumericalError, match="is your own, see that it is finite"):
+        solve(loss)
+
+
+def test_own_loss_is_compiled_once_for_all_clients() -> None:
+    """And not once for each."""
+    loss = fism.CustomLoss("counted", half_square, residual)
+    box, shard = fism.Box(-1, 1), fism.Shard.of([[1.0]], [1.0])
+    first, second = (LocalPass(shard, loss, box).formula for _ in range(2))
+    assert first.value is second.value
+    assert first.slope is second.slope

@@ -163,3 +163,58 @@ def test_smooth_method_refuses_a_nonsmooth_problem(method: str, problem: fism.Pr
     """The refusal names what is not smooth."""
     with pytest.raises(fism.MethodError, match=f"{method}.*smooth {culprit}"):
         solve(problem, [([[1.0]], [1.0])], method)
+
+
+@pytest.mark.parametrize("storage", [np.array, csr_array], ids=["dense", "CSR"])
+def test_explicit_descent_is_its_literal_transcription(storage: Any) -> None:  # noqa: ANN401
+    """A projected step on F + lambda_k H, halved from gamma_k until Armijo's rule holds; bounds are active."""
+    given = data(8, "squared", clients=3)
+    rows, labels = (np.concatenate(parts) for parts in zip(*given.shards, strict=True))
+    steps, x = fism.PowerSteps(gamma=3.0, a=0.7, lam=0.8, b=0.2), np.zeros(6)
+
+    def merit(y: Vector, lam: float) -> float:
+        return float(np.sum((rows @ y - labels) ** 2) / 2 + lam * (y @ y) / 2)
+
+    halvings = 0
+    for k in range(1, 7):
+        lam, alpha = steps.lam(k), steps.gamma(k)
+        slope = rows.T @ (rows @ x - labels) + lam * x
+        while True:
+            y = np.clip(x - alpha * slope, -0.1, 0.1)
+            if merit(y, lam) <= merit(x, lam) - 1e-4 * slope @ (x - y):
+                break
+            alpha, halvings = alpha / 2, halvings + 1
+        x = y
+    assert halvings > 3
+    assert (np.abs(x) == 0.1).any()
+    problem = fism.Problem("squared", fism.Box(-0.1, 0.1), fism.SquaredNorm())
+    shards = [(storage(table), b) for table, b in given.shards]
+    result = solve(problem, shards, "explicit-descent", steps=steps, rounds=6)
+    np.testing.assert_allclose(result.x, x, rtol=1e-10, atol=1e-13)
+
+
+def test_explicit_descent_goes_down_from_absurd_steps() -> None:
+    """However often they must be halved."""
+    problem = fism.Problem("squared", fism.Box(-10, 10), fism.SquaredNorm())
+    steps = fism.PowerSteps(1e14, 0.7, 0.8, 0.2)
+    result = solve(problem, [([[1e4, 0.0], [0.0, 1e4]], [1e4, -1e4])], "explicit-descent", steps=steps, rounds=3)
+    assert result.inner < 1e-3 * result.history["inner"][0]
+
+
+class TenTimes(fism.SquaredNorm):
+    """A built-in objective with formulas of its own."""
+
+    def value(self, x: Vector) -> float:
+        return 10 * super().value(x)
+
+    def subgradient(self, x: Vector) -> Vector:
+        return 10 * super().subgradient(x)
+
+
+def test_irig_takes_the_subgradient_that_a_subclass_has() -> None:
+    """And not the compiled one of the class above it."""
+    given = data(9, "squared", clients=2)
+    box = fism.Box(-2, 2)
+    own = solve(fism.Problem("squared", box, TenTimes()), given.shards, "ir-ig")
+    same = solve(fism.Problem("squared", box, fism.ElasticNet(0.0, 10.0)), given.shards, "ir-ig")
+    np.testing.assert_allclose(own.x, same.x, rtol=1e-12)

@@ -103,11 +103,10 @@ def measure_two(row: Entries, scale: float, loss: Formula, x: Vector, y: Vector)
 
 @njit(**COMPILED)
 def step(scale: float, z: float, b: float, loss: Formula, gamma: float) -> tuple[float, float]:
-    """Return gamma g(x) as (shrink, push): it is shrink * x + push * row."""
+    """Return gamma g(x) as (shrink, push): it is shrink * (x - scale * row) + push * row."""
     length = gamma * slope(loss, z, b)
     if loss.kind == BALL_DISTANCE:
-        shrink = length / z if length > 0.0 else 0.0
-        return shrink, -shrink * scale
+        return length / z if length > 0.0 else 0.0, 0.0
     return 0.0, length * scale
 
 
@@ -132,8 +131,8 @@ def move(
     elif region.kind == BOX and region.lo.size == 1:
         lo, hi = region.lo[0], region.hi[0]
         for t in range(x.size):
-            x[t] = clip(x[t] - shrink * x[t] - push * row[t] - drift[t], lo, hi)
+            x[t] = clip(x[t] - shrink * (x[t] - scale * row[t]) - drift[t], lo, hi)
     else:
         for t in range(x.size):
-            x[t] = x[t] - shrink * x[t] - push * row[t] - drift[t]
+            x[t] = x[t] - shrink * (x[t] - scale * row[t]) - push * row[t] - drift[t]
         project(region, x)

@@ -5,13 +5,16 @@ from typing import NamedTuple
 
 from numba import njit
 
-from fism_client.kernels.options import COMPILED
+from fism_client.kernels.options import COMPILED, EXACT
 from fism_common.sets import SetKind
 from fism_common.vectors import Vector
 
 BOX = int(SetKind.BOX)
 BALL = int(SetKind.BALL)
 SIMPLEX = int(SetKind.SIMPLEX)
+
+
+_SMALLEST_SQUARE = 1e-300
 
 
 class Region(NamedTuple):
@@ -61,13 +64,31 @@ def _project_ball(center: Vector, radius: float, x: Vector) -> None:
     square = 0.0
     for t in range(x.size):
         square += (x[t] - center[t]) ** 2
-    if square > radius * radius:
+    if not _SMALLEST_SQUARE < square < math.inf:
+        _project_far_ball(center, radius, x)
+    elif square > radius * radius:
         factor = radius / math.sqrt(square)
         for t in range(x.size):
             x[t] = center[t] + factor * (x[t] - center[t])
 
 
-@njit(**COMPILED)
+@njit(**EXACT)
+def _project_far_ball(center: Vector, radius: float, x: Vector) -> None:
+    """Project where squares overflow or vanish: in units of the largest entry."""
+    largest, square = 0.0, 0.0
+    for t in range(x.size):
+        largest = max(largest, abs(x[t] - center[t]))
+    if largest == 0.0:
+        return
+    for t in range(x.size):
+        square += ((x[t] - center[t]) / largest) ** 2
+    reach = radius / math.sqrt(square)
+    if largest > reach:
+        for t in range(x.size):
+            x[t] = center[t] + ((x[t] - center[t]) / largest) * reach
+
+
+@njit(**EXACT)
 def _project_simplex(total: float, x: Vector) -> None:
     top = x[0]
     for t in range(x.size):
@@ -78,7 +99,7 @@ def _project_simplex(total: float, x: Vector) -> None:
         x[t] = 0.0 if excess < 0.0 else excess  # noqa: FURB136  # max would lose a NaN
 
 
-@njit(**COMPILED)
+@njit(**EXACT)
 def _project_l1_ball(radius: float, x: Vector) -> None:
     size, top = 0.0, 0.0
     for t in range(x.size):
@@ -92,7 +113,7 @@ def _project_l1_ball(radius: float, x: Vector) -> None:
         x[t] = 0.0 if excess < 0.0 else math.copysign(excess, x[t])
 
 
-@njit(**COMPILED)
+@njit(**EXACT)
 def _threshold(total: float, top: float, x: Vector, absolute: bool) -> float:  # noqa: FBT001  # numba takes it flat
     """Return the tau for which the entries of (x or |x|) - top, less tau and cut at 0, sum to ``total``.
 

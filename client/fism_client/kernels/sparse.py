@@ -14,7 +14,7 @@ from fism_common.vectors import Vector
 # v may grow as 1 / alpha before it is folded: its square must stay finite.
 _SMALLEST_ALPHA = 1e-100
 # How far |alpha v|^2 + |beta d|^2 may exceed radius^2 before cancellation between the two costs digits.
-_LARGEST_PARTS = 1e6
+_LARGEST_PARTS = 1e2
 
 
 @njit(**COMPILED)
