@@ -81,6 +81,7 @@ async def serve(n: int, clients: int, rounds: int) -> float:
     await server.stop(0)
     for process in processes:
         process.kill()
+        process.wait()
     return 1e3 * statistics.median(times)
 
 

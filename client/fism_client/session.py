@@ -18,7 +18,7 @@ from fism_common.exchange import Order
 from fism_common.pb import federation_pb2 as pb
 from fism_common.pb import federation_pb2_grpc as rpc
 from fism_common.terms import NamedLoss, read_loss, read_set, vectors_to_come
-from fism_common.wire import PROTOCOL, Assembly, reply_messages, to_message
+from fism_common.wire import PROTOCOL, Assembly, read_server_message, reply_messages, to_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fism_client.site import Worker
     from fism_common.sets import ConstraintSet
     from fism_common.vectors import Vector
+    from fism_common.wire import Bytes
 
 _log = logging.getLogger(__name__)
 _LONGEST_PAUSE = 5.0
@@ -78,11 +79,10 @@ class Session:
         while True:
             try:
                 with grpc.insecure_channel(self._server, options=CHANNEL) as channel:
-                    stub = rpc.FederationStub(channel)
-                    joined = self._join(stub)
+                    joined = self._join(rpc.FederationStub(channel))
                     pause = 0.1
                     try:
-                        return self._take_part(stub, joined)
+                        return self._take_part(channel, joined)
                     finally:
                         lost_since = time.monotonic()
             except _LostError as lost:
@@ -105,25 +105,30 @@ class Session:
         _log.info("joined client=%s run=%s", who.name, joined.run_id)
         return joined
 
-    def _take_part(self, stub: rpc.FederationStub, joined: pb.JoinReply) -> Vector:
+    def _take_part(self, channel: grpc.Channel, joined: pb.JoinReply) -> Vector:
         coming = vectors_to_come(joined.set)
         if not coming:
             self._ready(joined, {})  # loads the kernels while the others join
-        outgoing: SimpleQueue[pb.ClientMessage | None] = SimpleQueue()
+        outgoing: SimpleQueue[bytes | None] = SimpleQueue()
         opening = pb.Opening(token=joined.token, shard_digest=self._digest(joined.run_id))
-        outgoing.put(pb.ClientMessage(opening=opening))
-        stream = stub.Round(iter(outgoing.get, None))
+        outgoing.put(pb.ClientMessage(opening=opening).SerializeToString())
+        # Not by the stub: long messages are written and read without protobuf's copies.
+        call = channel.stream_stream("/fism.v1.Federation/Round", bytes, read_server_message)
+        stream = call(iter(outgoing.get, None))
         conversation = _Conversation(self._who.columns, coming, outgoing)
         try:
-            for message in stream:
+            for message, x, h in stream:
                 if message.HasField("goodbye"):
                     return _farewell(message.goodbye, conversation)
-                self._handle(message, joined, conversation)
+                if message.HasField("order"):
+                    conversation.order(message.order, x, h, self._working())
+                else:
+                    self._handle(message, joined, conversation)
             raise _LostError("the server ended the stream without a goodbye")
         except grpc.RpcError as error:
             raise _translate(error) from None
         except KeyboardInterrupt:
-            outgoing.put(pb.ClientMessage(leaving=pb.Leaving(reason="interrupted")))
+            outgoing.put(pb.ClientMessage(leaving=pb.Leaving(reason="interrupted")).SerializeToString())
             outgoing.put(None)
             _wait_for_end(stream)
             raise
@@ -136,8 +141,6 @@ class Session:
                 vectors = conversation.setup(message.setup)
                 if vectors is not None:
                     self._ready(joined, vectors)
-            case "order":
-                conversation.order(message.order, self._working())
             case "closing":
                 conversation.closing(message.closing, self._working())
             case "refused":
@@ -158,7 +161,7 @@ class Session:
 class _Conversation:
     """The vectors that come in slices, and the answers to them."""
 
-    def __init__(self, n: int, coming: tuple[str, ...], outgoing: SimpleQueue[pb.ClientMessage | None]) -> None:
+    def __init__(self, n: int, coming: tuple[str, ...], outgoing: SimpleQueue[bytes | None]) -> None:
         self._outgoing, self._coming = outgoing, coming
         self._setup = Assembly(n, len(coming))
         self._order = Assembly(n, 2)
@@ -169,8 +172,8 @@ class _Conversation:
         complete = self._setup.add(message.offset, *parts)
         return dict(zip(self._coming, self._setup.vectors, strict=True)) if complete else None
 
-    def order(self, message: pb.Order, worker: Worker) -> None:
-        if not self._order.add(message.offset, message.x, message.h):
+    def order(self, message: pb.Order, x_part: Bytes, h_part: Bytes, worker: Worker) -> None:
+        if not self._order.add(message.offset, x_part, h_part):
             return
         x, h = self._order.vectors
         began = time.perf_counter()
@@ -184,7 +187,7 @@ class _Conversation:
         if self._solution.add(message.offset, message.x):
             x = self._solution.vectors[0]
             closed = pb.Closed(inner=worker.inner(x), evaluation=to_message(worker.evaluate(x)))
-            self._outgoing.put(pb.ClientMessage(closed=closed))
+            self._outgoing.put(pb.ClientMessage(closed=closed).SerializeToString())
 
     def solution(self) -> Vector:
         if self._solution is None:

@@ -89,7 +89,9 @@ class Box(ConstraintSet):
         return np.clip(x, self.lo, self.hi)
 
     def contains(self, x: Vector, slack: float = 0.0) -> bool:
-        return bool(np.all((x >= np.subtract(self.lo, slack)) & (x <= np.add(self.hi, slack))))
+        if isinstance(self.lo, np.ndarray) or isinstance(self.hi, np.ndarray):
+            return bool(np.all((x >= self.lo - slack) & (x <= self.hi + slack)))
+        return bool(np.min(x) >= self.lo - slack and np.max(x) <= self.hi + slack)  # no vector in between
 
     def diameter(self, n: int) -> float:
         return _norm(np.broadcast_to(np.subtract(self.hi, self.lo), n))

@@ -31,6 +31,11 @@ def vector(values: ArrayLike, what: str, error: type[InputError]) -> Vector:
     return result
 
 
+def norm(x: Vector) -> float:
+    """Return the Euclidean norm. Not by a BLAS, whose threads may change the order of a long sum, and so the bits."""
+    return math.sqrt(np.einsum("i,i->", x, x))
+
+
 def real_numbers(values: ArrayLike, what: str, error: type[InputError]) -> NDArray[Any]:
     """Return ``values`` as an array of booleans, integers or floats, or raise ``error`` naming ``what``.
 

@@ -8,15 +8,22 @@ import numpy as np
 
 from fism_common.errors import ContractError
 from fism_common.exchange import Evaluation, Order, Reply
+from fism_common.framing import fields, unwrap, wrap
 from fism_common.pb import federation_pb2 as pb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import TypeAlias
 
     from fism_common.vectors import Vector
 
+    Bytes: TypeAlias = bytes | memoryview
+
 PROTOCOL = 1
 MESSAGE_LIMIT = 4 * 2**20
+_LONG = 2**15
+"""Bytes from which on a message is read field by field; for shorter ones protobuf's own copies cost less."""
+_ORDER_X, _ORDER_H, _REPLY_X = pb.Order.X_FIELD_NUMBER, pb.Order.H_FIELD_NUMBER, pb.Reply.X_FIELD_NUMBER
 SLICE = 2**16
 """Entries of each vector in one message: 1 MiB for an order, which has two."""
 
@@ -47,7 +54,7 @@ class Assembly:
         self.vectors = [np.empty(n) for _ in range(count)]
         self._n, self._filled = n, 0
 
-    def add(self, offset: int, *parts: bytes) -> bool:
+    def add(self, offset: int, *parts: Bytes) -> bool:
         """Put one slice of each vector in its place; return whether all of them are complete.
 
         A slice at 0 begins anew. Raises ContractError for a slice that is out of order, uneven or too long.
@@ -69,21 +76,13 @@ class Assembly:
 
 def order_messages(order: Order, attempt: int, *, evaluate: bool) -> list[bytes]:
     """Return an order as messages, serialised once: the same bytes go to every client."""
-    return [
-        pb.ServerMessage(
-            order=pb.Order(
-                round=order.round,
-                attempt=attempt,
-                gamma=order.gamma,
-                weight=order.weight,
-                offset=part.start,
-                x=pack(order.x[part]),
-                h=pack(order.h[part]),
-                evaluate=evaluate,
-            )
-        ).SerializeToString()
-        for part in slices(order.x.size)
-    ]
+    x, h = as_entries(order.x), as_entries(order.h)
+    head = pb.Order(round=order.round, attempt=attempt, gamma=order.gamma, weight=order.weight, evaluate=evaluate)
+    messages = []
+    for part in slices(order.x.size):
+        head.offset = part.start
+        messages.append(wrap(pb.ServerMessage.ORDER_FIELD_NUMBER, head, {_ORDER_X: x[part], _ORDER_H: h[part]}))
+    return messages
 
 
 def closing_messages(x: Vector) -> list[bytes]:
@@ -94,21 +93,48 @@ def closing_messages(x: Vector) -> list[bytes]:
     ]
 
 
-def reply_messages(
-    reply: Reply, asked: pb.Order, seconds: float, evaluation: Evaluation | None
-) -> Iterator[pb.ClientMessage]:
+def reply_messages(reply: Reply, asked: pb.Order, seconds: float, evaluation: Evaluation | None) -> Iterator[bytes]:
     """Yield the answer to an order, of which ``asked`` is any slice."""
+    x = as_entries(reply.x)
     for part in slices(reply.x.size, 2 * SLICE):
-        message = pb.Reply(
+        head = pb.Reply(
             round=asked.round,
             attempt=asked.attempt,
             inner=reply.inner,
             seconds=seconds,
             offset=part.start,
-            x=pack(reply.x[part]),
             evaluation=to_message(evaluation) if part.start == 0 else None,
         )
-        yield pb.ClientMessage(reply=message)
+        yield wrap(pb.ClientMessage.REPLY_FIELD_NUMBER, head, {_REPLY_X: x[part]})
+
+
+def read_client_message(raw: bytes) -> tuple[pb.ClientMessage, Bytes]:
+    """Return a message of a client, and the x of a reply, which may be left out of the message."""
+    inner = _only_field(raw, pb.ClientMessage.REPLY_FIELD_NUMBER)
+    if inner is None:
+        message = pb.ClientMessage.FromString(raw)
+        return message, message.reply.x
+    rest, (x,) = unwrap(inner, (_REPLY_X,))
+    return pb.ClientMessage(reply=pb.Reply.FromString(rest)), x
+
+
+def read_server_message(raw: bytes) -> tuple[pb.ServerMessage, Bytes, Bytes]:
+    """Return a message of the server, and the x and h of an order, which may be left out of the message."""
+    inner = _only_field(raw, pb.ServerMessage.ORDER_FIELD_NUMBER)
+    if inner is None:
+        message = pb.ServerMessage.FromString(raw)
+        return message, message.order.x, message.order.h
+    rest, (x, h) = unwrap(inner, (_ORDER_X, _ORDER_H))
+    return pb.ServerMessage(order=pb.Order.FromString(rest)), x, h
+
+
+def _only_field(raw: bytes, number: int) -> memoryview | None:
+    """Return the content of a long message that has the one field ``number``; None for any other message."""
+    if len(raw) < _LONG:
+        return None
+    view = memoryview(raw)
+    found, _, begin, end = next(fields(view))
+    return view[begin:end] if found == number and end == len(raw) else None
 
 
 def to_message(evaluation: Evaluation | None) -> pb.Evaluation | None:

@@ -144,11 +144,11 @@ class Hub:
         except TimeoutError:
             _log.warning("streams still open after %g s: %s", seconds, [m.name for m in self._members.present()])
 
-    def receive(self, link: Link, message: pb.ClientMessage) -> None:
-        """Take a message of a client; raise ContractError for one that has no place here."""
+    def receive(self, link: Link, message: pb.ClientMessage, x: bytes | memoryview) -> None:
+        """Take a message of a client, with a reply's x; raise ContractError for one that has no place here."""
         match message.WhichOneof("kind"):
             case "reply":
-                self._reply(link, message.reply)
+                self._reply(link, message.reply, x)
             case "closed":
                 self._closed(link, message.closed)
             case kind:
@@ -179,7 +179,7 @@ class Hub:
                 )
                 member.link.end()
 
-    def _reply(self, link: Link, message: pb.Reply) -> None:
+    def _reply(self, link: Link, message: pb.Reply, x: bytes | memoryview) -> None:
         pending, member = self._pending, link.member
         asked = pending is not None and (message.round, message.attempt) == (pending.round, pending.attempt)
         if pending is None or not asked or member not in pending.waiting:
@@ -187,7 +187,7 @@ class Hub:
             return
         if message.offset == 0:
             link.evaluation = from_message(message.evaluation) if message.HasField("evaluation") else None
-        if not link.assembly.add(message.offset, message.x):
+        if not link.assembly.add(message.offset, x):
             return
         reply = Reply(link.assembly.vectors[0], message.inner, member.shards)
         reason = fault(reply, self._constraint, self._slack)

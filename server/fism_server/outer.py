@@ -69,7 +69,7 @@ class Separable(OuterObjective):
 
     def value(self, x: Vector) -> float:
         offset = x - self.anchor
-        half_square = 0.5 * self.l2 * float(np.sum(offset * offset))
+        half_square = 0.5 * self.l2 * float(np.einsum("i,i->", offset, offset))
         return half_square if self.smooth else half_square + float(np.sum(self.l1 * np.abs(x)))
 
     def subgradient(self, x: Vector) -> Vector:

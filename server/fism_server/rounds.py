@@ -11,7 +11,7 @@ import numpy as np
 from fism_common.errors import NumericalError, ProblemError
 from fism_common.exchange import Order, Reply
 from fism_common.steps import step
-from fism_common.vectors import real_numbers
+from fism_common.vectors import norm, real_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -191,10 +191,5 @@ class Rounds:
 
 
 def _relative(after: Vector, before: Vector) -> float:
-    return _norm(after - before) / (_norm(before) + 1)
-
-
-def _norm(x: Vector) -> float:
-    # Not np.linalg.norm: threads of a BLAS may change the order of a long sum. An overflow shows in the change.
-    with np.errstate(over="ignore"):
-        return float(np.sqrt(np.sum(x * x)))
+    with np.errstate(over="ignore", invalid="ignore"):  # an overflow shows in the change
+        return norm(after - before) / (norm(before) + 1)

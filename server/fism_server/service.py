@@ -12,6 +12,7 @@ import grpc.aio
 from fism_common.errors import ContractError, FismError, MismatchError, meaning
 from fism_common.pb import federation_pb2 as pb
 from fism_common.terms import loss_message, set_message
+from fism_common.wire import read_client_message
 from fism_server.hub import Link
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ _log = logging.getLogger(__name__)
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
-Stream: TypeAlias = "grpc.aio.ServicerContext[pb.ClientMessage, bytes]"
+Received: TypeAlias = tuple[pb.ClientMessage, bytes | memoryview]
+Stream: TypeAlias = "grpc.aio.ServicerContext[Received, bytes]"
 
 
 class FederationService:
@@ -37,7 +39,7 @@ class FederationService:
         self.over = False
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """Return the rpcs for a server. Responses of Round are bytes already: a broadcast is serialised once."""
+        """Return the rpcs for a server. What Round sends is bytes already: a broadcast is serialised once."""
         return grpc.method_handlers_generic_handler(
             "fism.v1.Federation",
             {
@@ -47,7 +49,7 @@ class FederationService:
                     response_serializer=pb.JoinReply.SerializeToString,
                 ),
                 "Round": grpc.stream_stream_rpc_method_handler(
-                    self.Round, request_deserializer=pb.ClientMessage.FromString, response_serializer=bytes
+                    self.Round, request_deserializer=read_client_message, response_serializer=bytes
                 ),
                 "Status": grpc.unary_unary_rpc_method_handler(
                     self.Status,
@@ -78,16 +80,17 @@ class FederationService:
             round=self._hub.round,
         )
 
-    async def Round(self, _: AsyncIterator[pb.ClientMessage], context: Stream) -> None:
+    async def Round(self, _: AsyncIterator[Received], context: Stream) -> None:
         """Serve one client's stream until it ends."""
-        opening = await _read(context)
+        first = await _read(context)
         try:
-            if opening is None or opening.WhichOneof("kind") != "opening":
+            if first is None or first[0].WhichOneof("kind") != "opening":
                 raise ContractError("the first message of a stream is Opening")
-            member = self._members.by_token(opening.opening.token)
+            opening = first[0].opening
+            member = self._members.by_token(opening.token)
         except FismError as error:
             await refuse(context, error)
-        member.digest = opening.opening.shard_digest
+        member.digest = opening.shard_digest
         tasks: list[asyncio.Task[str]] = []
         link = Link(member, lambda: [task.cancel() for task in tasks])
         self._hub.attach(link)
@@ -100,8 +103,8 @@ class FederationService:
                 reason = ended.result()
         finally:
             link.end()
+            self._hub.detach(link, reason)  # first: this coroutine may be cancelled once more while it waits
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._hub.detach(link, reason)
 
     async def Status(
         self, _: pb.StatusRequest, _context: grpc.aio.ServicerContext[pb.StatusRequest, pb.StatusReply]
@@ -117,23 +120,24 @@ class FederationService:
     async def _receive(self, link: Link, context: Stream) -> str:
         """Take the client's messages; return why there are no more."""
         while True:
-            message = await _read(context)
-            if message is None:
+            received = await _read(context)
+            if received is None:
                 return "the connection is lost"  # an end of stream also arrives when the peer is killed
+            message, x = received
             if message.WhichOneof("kind") == "leaving":
                 return f"left: {message.leaving.reason}"
             try:
-                self._hub.receive(link, message)
+                self._hub.receive(link, message, x)
             except ContractError as error:
                 link.post(pb.ServerMessage(refused=pb.Refused(round=message.reply.round, reason=str(error))))
                 link.finish()
                 _log.warning("refused: %s client=%s", error, link.member.name)
 
 
-async def _read(context: Stream) -> pb.ClientMessage | None:
+async def _read(context: Stream) -> Received | None:
     """Return the next message; None at the end of the stream, which gRPC's own types forget."""
-    message: object = await context.read()
-    return message if isinstance(message, pb.ClientMessage) else None
+    received: object = await context.read()
+    return received if isinstance(received, tuple) else None
 
 
 async def _send(link: Link, context: Stream) -> str:

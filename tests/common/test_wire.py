@@ -62,7 +62,8 @@ def test_reply_comes_back_whole(n: int) -> None:
     """With the round and attempt that it answers, and the evaluation once."""
     x = order(n).x
     evaluation = Evaluation(9, 7, 1.5)
-    messages = list(reply_messages(Reply(x, 3.5), pb.Order(round=8, attempt=3), 0.125, evaluation))
+    raw = reply_messages(Reply(x, 3.5), pb.Order(round=8, attempt=3), 0.125, evaluation)
+    messages = [pb.ClientMessage.FromString(one) for one in raw]
     assembly = Assembly(n, 1)
     done = [assembly.add(message.reply.offset, message.reply.x) for message in messages]
     assert done == [False] * (len(messages) - 1) + [True]
