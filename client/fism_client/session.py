@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import random
-import threading
 import time
 from dataclasses import dataclass
-from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import grpc
+import grpc.aio
 
 from fism_common.channel import CHANNEL
 from fism_common.errors import ContractError, MismatchError, RefusedError, StoppedError
 from fism_common.exchange import Order
 from fism_common.pb import federation_pb2 as pb
-from fism_common.pb import federation_pb2_grpc as rpc
 from fism_common.terms import NamedLoss, read_loss, read_set, vectors_to_come
 from fism_common.wire import PROTOCOL, Assembly, read_server_message, reply_messages, to_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+    from typing import TypeAlias
 
     from fism_client.site import Worker
     from fism_common.sets import ConstraintSet
     from fism_common.vectors import Vector
     from fism_common.wire import Bytes
 
+    Received: TypeAlias = tuple[pb.ServerMessage, Bytes, Bytes]
+    Stream: TypeAlias = grpc.aio.StreamStreamCall[bytes, Received]
+
 _log = logging.getLogger(__name__)
+_SHORTEST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 _SECONDS_FOR_LAST_WORDS = 2.0
 _TEMPORARY = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED}
@@ -75,74 +80,82 @@ class Session:
         Raises RefusedError if the server does not take this client, StoppedError if the run was stopped or the server
         could not be reached.
         """
-        pause, lost_since = 0.1, time.monotonic()
+        return asyncio.run(self.take_part())
+
+    async def take_part(self) -> Vector:
+        """Do what ``run`` does, beside other sessions. A worker's pass holds up all of them: a pass is not awaited."""
+        pause, lost_since = _SHORTEST_PAUSE, time.monotonic()
         while True:
             try:
-                with grpc.insecure_channel(self._server, options=CHANNEL) as channel:
-                    joined = self._join(rpc.FederationStub(channel))
-                    pause = 0.1
+                async with grpc.aio.insecure_channel(self._server, options=CHANNEL) as channel:
+                    joined = await self._join(channel)
+                    pause = _SHORTEST_PAUSE
                     try:
-                        return self._take_part(channel, joined)
+                        return await self._converse(channel, joined)
                     finally:
                         lost_since = time.monotonic()
             except _LostError as lost:
                 if time.monotonic() - lost_since > self._patience:
                     raise StoppedError(f"no connection to {self._server} for {self._patience:g} s: {lost}") from None
                 _log.warning("%s; trying again in %.1f s server=%s", lost, pause, self._server)
-                time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  # spreads clients out, guards nothing
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  # spreads clients out, guards nothing
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def _join(self, stub: rpc.FederationStub) -> pb.JoinReply:
+    async def _join(self, channel: grpc.aio.Channel) -> pb.JoinReply:
         who = self._who
         request = pb.JoinRequest(
             protocol=PROTOCOL, name=who.name, rows=who.rows, columns=who.columns, shards=who.shards, token=self._token
         )
+        call = channel.unary_unary(
+            "/fism.v1.Federation/Join", pb.JoinRequest.SerializeToString, pb.JoinReply.FromString
+        )
         try:
-            joined = stub.Join(request, timeout=10.0)
+            joined = await call(request, timeout=10.0)
         except grpc.RpcError as error:
             raise _translate(error) from None
         self._token = joined.token
         _log.info("joined client=%s run=%s", who.name, joined.run_id)
         return joined
 
-    def _take_part(self, channel: grpc.Channel, joined: pb.JoinReply) -> Vector:
+    async def _converse(self, channel: grpc.aio.Channel, joined: pb.JoinReply) -> Vector:
         coming = vectors_to_come(joined.set)
         if not coming:
             self._ready(joined, {})  # loads the kernels while the others join
-        outgoing: SimpleQueue[bytes | None] = SimpleQueue()
         opening = pb.Opening(token=joined.token, shard_digest=self._digest(joined.run_id))
-        outgoing.put(pb.ClientMessage(opening=opening).SerializeToString())
-        # Not by the stub: long messages are written and read without protobuf's copies.
-        call = channel.stream_stream("/fism.v1.Federation/Round", bytes, read_server_message)
-        stream = call(iter(outgoing.get, None))
-        conversation = _Conversation(self._who.columns, coming, outgoing)
+        # Not by a stub: long messages are written and read without protobuf's copies.
+        stream: Stream = channel.stream_stream("/fism.v1.Federation/Round", _as_it_is, read_server_message)()
+        conversation = _Conversation(self._who.columns, coming)
         try:
-            for message, x, h in stream:
+            await stream.write(pb.ClientMessage(opening=opening).SerializeToString())
+            while (received := await _read(stream)) is not None:
+                message, x, h = received
                 if message.HasField("goodbye"):
                     return _farewell(message.goodbye, conversation)
                 if message.HasField("order"):
-                    conversation.order(message.order, x, h, self._working())
+                    answers = conversation.order(message.order, x, h, self._working())
                 else:
-                    self._handle(message, joined, conversation)
-            raise _LostError("the server ended the stream without a goodbye")
+                    answers = self._handle(message, joined, conversation)
+                for answer in answers:
+                    await stream.write(answer)
+            raise _translate_status(await stream.code(), await stream.details())
         except grpc.RpcError as error:
             raise _translate(error) from None
-        except KeyboardInterrupt:
-            outgoing.put(pb.ClientMessage(leaving=pb.Leaving(reason="interrupted")).SerializeToString())
-            outgoing.put(None)
-            _wait_for_end(stream)
+        except asyncio.InvalidStateError:  # what a write says when the call has ended
+            raise _translate_status(await stream.code(), await stream.details()) from None
+        except asyncio.CancelledError:
+            await _say_goodbye(stream)
             raise
-        finally:
-            outgoing.put(None)
 
-    def _handle(self, message: pb.ServerMessage, joined: pb.JoinReply, conversation: _Conversation) -> None:
+    def _handle(self, message: pb.ServerMessage, joined: pb.JoinReply, conversation: _Conversation) -> list[bytes]:
+        """Take a message other than an order; return what to answer."""
         match message.WhichOneof("kind"):
             case "setup":
                 vectors = conversation.setup(message.setup)
                 if vectors is not None:
                     self._ready(joined, vectors)
+                return []
             case "closing":
-                conversation.closing(message.closing, self._working())
+                return conversation.closing(message.closing, self._working())
             case "refused":
                 raise RefusedError(f"the server put this client out: {message.refused.reason}")
             case kind:
@@ -161,8 +174,8 @@ class Session:
 class _Conversation:
     """The vectors that come in slices, and the answers to them."""
 
-    def __init__(self, n: int, coming: tuple[str, ...], outgoing: SimpleQueue[bytes | None]) -> None:
-        self._outgoing, self._coming = outgoing, coming
+    def __init__(self, n: int, coming: tuple[str, ...]) -> None:
+        self._coming = coming
         self._setup = Assembly(n, len(coming))
         self._order = Assembly(n, 2)
         self._solution: Assembly | None = None
@@ -172,22 +185,22 @@ class _Conversation:
         complete = self._setup.add(message.offset, *parts)
         return dict(zip(self._coming, self._setup.vectors, strict=True)) if complete else None
 
-    def order(self, message: pb.Order, x_part: Bytes, h_part: Bytes, worker: Worker) -> None:
+    def order(self, message: pb.Order, x_part: Bytes, h_part: Bytes, worker: Worker) -> Iterable[bytes]:
         if not self._order.add(message.offset, x_part, h_part):
-            return
+            return []
         x, h = self._order.vectors
         began = time.perf_counter()
         evaluation = worker.evaluate(x) if message.evaluate else None
         reply = worker.answer(Order(message.round, x, h, message.gamma, message.weight))
-        for answer in reply_messages(reply, message, time.perf_counter() - began, evaluation):
-            self._outgoing.put(answer)
+        return reply_messages(reply, message, time.perf_counter() - began, evaluation)
 
-    def closing(self, message: pb.Closing, worker: Worker) -> None:
+    def closing(self, message: pb.Closing, worker: Worker) -> list[bytes]:
         self._solution = self._solution or Assembly(self._order.vectors[0].size, 1)
-        if self._solution.add(message.offset, message.x):
-            x = self._solution.vectors[0]
-            closed = pb.Closed(inner=worker.inner(x), evaluation=to_message(worker.evaluate(x)))
-            self._outgoing.put(pb.ClientMessage(closed=closed).SerializeToString())
+        if not self._solution.add(message.offset, message.x):
+            return []
+        x = self._solution.vectors[0]
+        closed = pb.Closed(inner=worker.inner(x), evaluation=to_message(worker.evaluate(x)))
+        return [pb.ClientMessage(closed=closed).SerializeToString()]
 
     def solution(self) -> Vector:
         if self._solution is None:
@@ -195,11 +208,24 @@ class _Conversation:
         return self._solution.vectors[0]
 
 
-def _wait_for_end(call: grpc.RpcContext) -> None:
-    """Give the last words time to go out: the server answers them by ending the stream."""
-    ended = threading.Event()
-    if call.add_callback(ended.set):  # not by reading on: an interrupted read cannot be taken up again
-        ended.wait(_SECONDS_FOR_LAST_WORDS)
+def _as_it_is(message: bytes) -> bytes:
+    return message
+
+
+async def _read(stream: Stream) -> Received | None:
+    """Return the next message; None at the end of the stream, which gRPC's own types forget."""
+    received: object = await stream.read()
+    return received if isinstance(received, tuple) else None
+
+
+async def _say_goodbye(stream: Stream) -> None:
+    """Tell the server that this client goes on purpose, and give the words time to go out."""
+    leaving = pb.ClientMessage(leaving=pb.Leaving(reason="interrupted")).SerializeToString()
+    with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError, TimeoutError):
+        async with asyncio.timeout(_SECONDS_FOR_LAST_WORDS):
+            await stream.write(leaving)
+            await stream.done_writing()
+            await stream.code()
 
 
 def _farewell(message: pb.Goodbye, conversation: _Conversation) -> Vector:
@@ -209,10 +235,15 @@ def _farewell(message: pb.Goodbye, conversation: _Conversation) -> Vector:
 
 
 def _translate(error: grpc.RpcError) -> Exception:
-    """Return what a failed call means: the connection is lost, or this client is refused."""
-    code, details = error.code(), error.details()
+    return _translate_status(error.code(), error.details())
+
+
+def _translate_status(code: grpc.StatusCode, details: str | None) -> Exception:
+    """Return what the end of a call means: the connection is lost, or this client is refused."""
     if code in _TEMPORARY:
         return _LostError(f"no connection ({details})")
+    if code == grpc.StatusCode.OK:
+        return _LostError("the server ended the stream without a goodbye")
     if code == grpc.StatusCode.UNIMPLEMENTED:
         return MismatchError("the server speaks another protocol; install the same version of fism at both ends")
     return RefusedError(f"refused by the server: {details}")

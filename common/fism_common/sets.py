@@ -91,7 +91,7 @@ class Box(ConstraintSet):
     def contains(self, x: Vector, slack: float = 0.0) -> bool:
         if isinstance(self.lo, np.ndarray) or isinstance(self.hi, np.ndarray):
             return bool(np.all((x >= self.lo - slack) & (x <= self.hi + slack)))
-        return bool(np.min(x) >= self.lo - slack and np.max(x) <= self.hi + slack)  # no vector in between
+        return bool(x.min() >= self.lo - slack and x.max() <= self.hi + slack)  # no vector in between
 
     def diameter(self, n: int) -> float:
         return _norm(np.broadcast_to(np.subtract(self.hi, self.lo), n))
@@ -152,7 +152,9 @@ class Simplex(ConstraintSet):
     def contains(self, x: Vector, slack: float = 0.0) -> bool:
         # A sum of n rounded entries cannot be compared exactly.
         rounding = 4 * np.finfo(np.float64).eps * self.total * x.size
-        return bool(np.all(x >= -slack) and abs(float(np.sum(x)) - self.total) <= slack + rounding)
+        return bool(
+            np.all(x >= -slack) and abs(float(np.sum(x)) - self.total) <= slack + rounding
+        )  # no -inf in the sum
 
     def diameter(self, n: int) -> float:
         return self.total * np.sqrt(2.0) if n > 1 else 0.0

@@ -24,8 +24,6 @@ def fault(reply: Reply, constraint: ConstraintSet, slack: float) -> str | None:
     if not math.isfinite(reply.inner):
         return f"F_i is {reply.inner}"
     point = reply.x if reply.shards == 1 else reply.x / reply.shards
-    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is in no set
-        inside = constraint.contains(point, slack)
-    if inside:
+    if constraint.contains(point, slack):  # what is not finite is in no set
         return None
     return "x is outside X" if np.isfinite(reply.x).all() else "x has entries that are not finite"

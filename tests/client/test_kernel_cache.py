@@ -20,6 +20,23 @@ print(sum(dense_pass.stats.cache_misses.values()), result.x.tobytes().hex())
 """
 
 
+BITS = """
+import sys, hashlib, numpy as np, scipy.sparse as sp, fism
+rng = np.random.default_rng(0)
+digest = hashlib.sha256()
+for make in (np.array, sp.csr_array):
+    for constraint in (fism.Box(-1, 1), fism.Box(-np.ones(7), 1), fism.Ball(1.0), fism.Simplex(), fism.L1Ball(2.0)):
+        for loss in ("logistic", "absolute", "ball-distance"):
+            for method in ("fism", "ir-ig", "r-fedavg") if loss == "logistic" else ("fism",):
+                problem = fism.Problem(loss, constraint, fism.ElasticNet(0.0, 1.0))
+                shards = [(make(rng.normal(size=(9, 7))), np.ones(9)) for _ in range(2)]
+                steps = fism.PowerSteps(0.1, 0.7, 1.0, 0.2)
+                result = fism.solve(problem, shards, steps=steps, rounds=5, method=method)
+                digest.update(result.x.tobytes() + result.history["inner"].tobytes())
+print(digest.hexdigest())
+"""
+
+
 def start(cache: Path, dtype: str = "float64") -> subprocess.Popen[str]:
     """Start a process that solves something small, with its kernels kept under ``cache``."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
@@ -70,3 +87,13 @@ def test_user_without_a_home_can_run(tmp_path: Path) -> None:
     )
     assert "no home" in done.stderr
     assert list(tmp_path.glob("fism-kernels-*")) == []
+
+
+def test_process_that_compiles_gets_the_bits_of_those_that_load(tmp_path: Path) -> None:
+    """Every kernel: a helper that is not inlined would be another copy of its code in each of the two."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", BITS]
+    compiled, loaded = (
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout for _ in range(2)
+    )
+    assert compiled == loaded

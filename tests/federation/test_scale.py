@@ -12,7 +12,7 @@ import numpy as np
 from .harness import PATIENCE, Server, client, federation, server
 
 SESSIONS = """
-import sys, threading
+import asyncio, sys
 import numpy as np
 from fism_client.session import Introduction, Session
 from fism_client.shard import Shard
@@ -21,20 +21,17 @@ from fism_common.losses import named_loss
 
 address, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 
-def take_part(i):
+def session(i):
     rng = np.random.default_rng(i)
     shard = Shard.of(rng.normal(size=(4, 5)), np.where(rng.random(4) < 0.5, -1.0, 1.0))
     who = Introduction(name=f"c{i:03}", rows=4, columns=5)
-    session = Session(address, who, lambda loss, X: Site(shard, None, named_loss(loss.name), X, 1))
-    solutions.append(session.run().tobytes())
+    return Session(address, who, lambda loss, X: Site(shard, None, named_loss(loss.name), X, 1))
 
-solutions = []
-threads = [threading.Thread(target=take_part, args=(i,)) for i in range(first, first + count)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-sys.exit(0 if len(solutions) == count and len(set(solutions)) == 1 else 1)
+async def take_part():
+    return await asyncio.gather(*(session(i).take_part() for i in range(first, first + count)))
+
+solutions = asyncio.run(take_part())
+sys.exit(0 if len(solutions) == count and len({x.tobytes() for x in solutions}) == 1 else 1)
 """
 
 

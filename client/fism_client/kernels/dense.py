@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from fism_client.kernels.formulas import BALL_DISTANCE, Formula, slope, value
-from fism_client.kernels.options import COMPILED
+from fism_client.kernels.options import COMPILED, INLINED
 from fism_client.kernels.regions import BOX, Region, clip, project
 from fism_client.shard import Entries, SparseRows
 from fism_common.vectors import Vector
@@ -73,7 +73,7 @@ def scattered_pass(
     return total
 
 
-@njit(**COMPILED)
+@njit(**INLINED)
 def measure(row: Entries, scale: float, loss: Formula, x: Vector) -> float:
     """Return what the loss is a function of: <row, x>, or for ball-distance |x - row|."""
     z = 0.0
@@ -86,7 +86,7 @@ def measure(row: Entries, scale: float, loss: Formula, x: Vector) -> float:
     return scale * z
 
 
-@njit(**COMPILED)
+@njit(**INLINED)
 def measure_two(row: Entries, scale: float, loss: Formula, x: Vector, y: Vector) -> tuple[float, float]:
     """Return what ``measure`` does for ``x`` and for ``y``, in one sweep of the row."""
     z, w = 0.0, 0.0
@@ -101,7 +101,7 @@ def measure_two(row: Entries, scale: float, loss: Formula, x: Vector, y: Vector)
     return scale * z, scale * w
 
 
-@njit(**COMPILED)
+@njit(**INLINED)
 def step(scale: float, z: float, b: float, loss: Formula, gamma: float) -> tuple[float, float]:
     """Return gamma g(x) as (shrink, push): it is shrink * (x - scale * row) + push * row."""
     length = gamma * slope(loss, z, b)
@@ -110,7 +110,7 @@ def step(scale: float, z: float, b: float, loss: Formula, gamma: float) -> tuple
     return 0.0, length * scale
 
 
-@njit(**COMPILED)
+@njit(**INLINED)
 def move(
     row: Entries,
     scale: float,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from numba import njit
 
-from fism_client.kernels.options import COMPILED
+from fism_client.kernels.options import INLINED
 from fism_common.losses import LossKind, Scalar
 
 LOGISTIC = int(LossKind.LOGISTIC)
@@ -30,13 +30,13 @@ class Formula(NamedTuple):
     slope: Scalar | None
 
 
-@njit(**COMPILED)
+@njit(**INLINED)
 def value(loss: Formula, z: float, b: float) -> float:
     """Return f; z is <row, x>, or for ball-distance |x - row|."""
     return _value(loss.kind, loss.parameter, loss.value, z, b)
 
 
-@njit(**COMPILED)
+@njit(**INLINED)
 def slope(loss: Formula, z: float, b: float) -> float:
     """Return the chosen subgradient of f in z; at a kink as ``fism_common.losses`` documents."""
     return _slope(loss.kind, loss.parameter, loss.slope, z, b)
@@ -45,7 +45,7 @@ def slope(loss: Formula, z: float, b: float) -> float:
 # numba drops the branch of an argument that is None, but not of a field that is: hence functions of their own.
 
 
-@njit(**COMPILED)
+@njit(**INLINED)
 def _value(kind: int, parameter: float, custom: Scalar | None, z: float, b: float) -> float:
     if custom is not None:
         return custom(z, b)
@@ -67,7 +67,7 @@ def _value(kind: int, parameter: float, custom: Scalar | None, z: float, b: floa
     return max(r, 0.0)
 
 
-@njit(**COMPILED)
+@njit(**INLINED)
 def _slope(kind: int, parameter: float, custom: Scalar | None, z: float, b: float) -> float:
     if custom is not None:
         return custom(z, b)

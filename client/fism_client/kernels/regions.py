@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from numba import njit
 
-from fism_client.kernels.options import COMPILED, EXACT
+from fism_client.kernels.options import EXACT, INLINED
 from fism_common.sets import SetKind
 from fism_common.vectors import Vector
 
@@ -29,14 +29,14 @@ class Region(NamedTuple):
     """The radius of a ball, the total of a simplex."""
 
 
-@njit(**COMPILED)
+@njit(**INLINED)
 def clip(value: float, lo: float, hi: float) -> float:
     """Return ``value`` brought into [lo, hi]; NaN stays NaN, which min and max would lose."""
     raised = max(value, lo)
     return min(raised, hi)
 
 
-@njit(**COMPILED)
+@njit(**INLINED)
 def project(region: Region, x: Vector) -> None:
     """Replace ``x`` by the nearest point of the region."""
     if region.kind == BOX:
@@ -49,7 +49,7 @@ def project(region: Region, x: Vector) -> None:
         _project_l1_ball(region.radius, x)
 
 
-@njit(**COMPILED)
+@njit(**INLINED)
 def _project_box(lo: Vector, hi: Vector, x: Vector) -> None:
     if lo.size == 1:
         for t in range(x.size):
@@ -59,7 +59,7 @@ def _project_box(lo: Vector, hi: Vector, x: Vector) -> None:
             x[t] = clip(x[t], lo[t], hi[t])
 
 
-@njit(**COMPILED)
+@njit(**INLINED)
 def _project_ball(center: Vector, radius: float, x: Vector) -> None:
     square = 0.0
     for t in range(x.size):

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from fism_client.kernels.formulas import Formula, slope, value
-from fism_client.kernels.options import COMPILED
+from fism_client.kernels.options import COMPILED, INLINED
 from fism_client.kernels.regions import Region, clip
 from fism_client.shard import SparseRows
 from fism_common.vectors import Vector
@@ -112,7 +112,7 @@ def lazy_ball_pass(
     return total
 
 
-@njit(**COMPILED)
+@njit(**INLINED)
 def _products(columns: Vector) -> tuple[float, float, float]:
     """Return |v|^2, <v, d> and |d|^2."""
     vv, vd, dd = 0.0, 0.0, 0.0
@@ -124,7 +124,7 @@ def _products(columns: Vector) -> tuple[float, float, float]:
     return vv, vd, dd
 
 
-@njit(**COMPILED)
+@njit(**INLINED)
 def _fold(columns: Vector, alpha: float, beta: float) -> None:
     """Put alpha v + beta d in the place of v."""
     for t in range(columns.shape[0]):
