@@ -1,9 +1,10 @@
-"""Measure every claim of speed, as ratios in one run on one core, and fail if one does not hold."""
+"""Measure every claim of speed, as ratios in one run, and fail if one does not hold."""
 
 from __future__ import annotations
 
 import sys
 
+import exchange
 import passes
 import startup
 import timing
@@ -11,9 +12,11 @@ import timing
 
 def main() -> None:
     """Print one line per claim."""
-    timing.use_one_core()
     broken = 0
-    for measure in (passes.dense_logistic, passes.ball_distance, passes.sparse_logistic, startup.startup):
+    measures = (exchange.exchange, passes.dense_logistic, passes.ball_distance, passes.sparse_logistic, startup.startup)
+    for measure in measures:
+        if measure is not exchange.exchange:
+            timing.use_one_core()
         for ratio in measure():
             print(ratio, flush=True)
             broken += not ratio.holds

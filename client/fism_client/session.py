@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import logging
 import random
+import signal
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -73,6 +75,8 @@ class Session:
         self._make_worker, self._digest = make_worker, digest
         self._worker: Worker | None = None
         self._token = b""
+        self._stream: Stream | None = None
+        self._leaving: asyncio.Task[None] | None = None
 
     def run(self) -> Vector:
         """Take part until the end; return the solution.
@@ -80,7 +84,26 @@ class Session:
         Raises RefusedError if the server does not take this client, StoppedError if the run was stopped or the server
         could not be reached.
         """
-        return asyncio.run(self.take_part())
+        return asyncio.run(self._run())
+
+    async def _run(self) -> Vector:
+        """Take part; at an interrupt leave, and raise KeyboardInterrupt."""
+        task = asyncio.create_task(self.take_part())
+        if threading.current_thread() is threading.main_thread():
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._leave, task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
+
+    def _leave(self, task: asyncio.Task[Vector]) -> None:
+        """Say that this client goes on purpose, then end ``task``: cancelled first, it would take the stream along."""
+        stream, self._stream = self._stream, None
+        if stream is None:
+            task.cancel()
+        else:
+            self._leaving = asyncio.create_task(_say_goodbye(stream))
+            self._leaving.add_done_callback(lambda _: task.cancel())
 
     async def take_part(self) -> Vector:
         """Do what ``run`` does, beside other sessions. A worker's pass holds up all of them: a pass is not awaited."""
@@ -124,6 +147,7 @@ class Session:
         opening = pb.Opening(token=joined.token, shard_digest=self._digest(joined.run_id))
         # Not by a stub: long messages are written and read without protobuf's copies.
         stream: Stream = channel.stream_stream("/fism.v1.Federation/Round", _as_it_is, read_server_message)()
+        self._stream = stream
         conversation = _Conversation(self._who.columns, coming)
         try:
             await stream.write(pb.ClientMessage(opening=opening).SerializeToString())
@@ -142,9 +166,10 @@ class Session:
             raise _translate(error) from None
         except asyncio.InvalidStateError:  # what a write says when the call has ended
             raise _translate_status(await stream.code(), await stream.details()) from None
-        except asyncio.CancelledError:
-            await _say_goodbye(stream)
-            raise
+        finally:
+            if self._leaving is not None:
+                await self._leaving
+            self._stream = None
 
     def _handle(self, message: pb.ServerMessage, joined: pb.JoinReply, conversation: _Conversation) -> list[bytes]:
         """Take a message other than an order; return what to answer."""
@@ -219,7 +244,7 @@ async def _read(stream: Stream) -> Received | None:
 
 
 async def _say_goodbye(stream: Stream) -> None:
-    """Tell the server that this client goes on purpose, and give the words time to go out."""
+    """Tell the server that this client goes on purpose, and wait a little for it to end the stream."""
     leaving = pb.ClientMessage(leaving=pb.Leaving(reason="interrupted")).SerializeToString()
     with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError, TimeoutError):
         async with asyncio.timeout(_SECONDS_FOR_LAST_WORDS):
