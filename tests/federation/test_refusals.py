@@ -90,6 +90,30 @@ def test_port_in_use_is_said(tmp_path: Path) -> None:
     assert f"cannot listen on 127.0.0.1:{port}: the port is in use" in done.stderr
 
 
+def test_second_server_on_a_port_is_refused(tmp_path: Path) -> None:
+    """By default gRPC would share the port, and each server get half of the calls."""
+    given = federation(tmp_path, 1)
+    with server(given.config, tmp_path / "run") as running:
+        done = fism_command("server", given.config, "--listen", running.address, "--out", tmp_path / "second")
+    assert done.returncode == 2
+    assert "the port is in use" in done.stderr
+
+
+def test_message_beyond_the_limit_is_refused(tmp_path: Path) -> None:
+    """Four MiB, whatever a client may send."""
+    given = federation(tmp_path, 1)
+    unlimited = [("grpc.max_send_message_length", -1)]
+    with (
+        server(given.config, tmp_path / "run") as running,
+        grpc.insecure_channel(running.address, unlimited) as channel,
+    ):
+        stub = rpc.FederationStub(channel)
+        with pytest.raises(grpc.RpcError, match=r"INVALID_ARGUMENT[\s\S]*printable"):
+            stub.Join(pb.JoinRequest(protocol=1, name="a" * (2**22 - 100)), timeout=10)
+        with pytest.raises(grpc.RpcError, match="RESOURCE_EXHAUSTED"):
+            stub.Join(pb.JoinRequest(protocol=1, name="a" * 2**22), timeout=10)
+
+
 def test_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     """A run never writes over another."""
     given = federation(tmp_path, 1)
