@@ -55,8 +55,8 @@ class Progress:
         self._last_line = now
         left = (self._rounds - self._done) * (now - self._first) / self._done
         line = (
-            f"round {record.round}  F {record.inner:.6g}  H {record.outer:.6g}  change {record.change:.2e}  "
-            f"clients {present}/{expected}  {seconds * 1e3:.1f} ms/round  at most {_duration(left)} left"
+            f"round {record.round}  F {record.inner:.5g}  H {record.outer:.5g}  change {record.change:.1e}  "
+            f"clients {present}/{expected}  {seconds * 1e3:.1f} ms  {_duration(left)} left"
         )
         if self._live.is_started:
             self._live.update(Text(line), refresh=False)
