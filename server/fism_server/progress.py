@@ -74,7 +74,9 @@ class Progress:
             self.say(line)
 
     def summary(self, rows: list[tuple[str, str]]) -> None:
-        """Show the end of the run as a short table."""
+        """Show the end of the run as a short table; nothing moves after it."""
+        if self._live.is_started:
+            self._live.stop()
         width = max(len(name) for name, _ in rows)
         for name, value in rows:
             self.say(f"{name:{width}}  {value}")

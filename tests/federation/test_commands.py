@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import sqlite3
 from pathlib import Path
 
+import grpc
 import numpy as np
 import pytest
 
 import fism
+from fism_common.pb import federation_pb2 as pb
+from fism_common.pb import federation_pb2_grpc as rpc
 
 from .harness import STEPS, client, end, federation, fism_command, popen, server
 
@@ -156,8 +160,14 @@ def test_rows_held_out_are_not_trained_on_and_are_counted(tmp_path: Path) -> Non
 def test_health_is_told_on_both_ports(tmp_path: Path) -> None:
     """A port for health checks alone can be asked for; nobody there is exit code 4."""
     given = federation(tmp_path, 1)
-    with server(given.config, tmp_path / "run", "--health", "127.0.0.1:0") as running:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        alone = f"127.0.0.1:{free.getsockname()[1]}"
+    with server(given.config, tmp_path / "run", "--health", alone) as running:
         assert fism_command("health", running.address).stdout == "serving\n"
+        assert fism_command("health", alone).stdout == "serving\n"
+        with grpc.insecure_channel(alone) as channel, pytest.raises(grpc.RpcError, match="UNIMPLEMENTED"):
+            rpc.FederationStub(channel).Status(pb.StatusRequest(), timeout=10)
     done = fism_command("health", running.address, "--timeout", "2")
     assert done.returncode == 4
     assert f"no answer from {running.address}" in done.stderr
