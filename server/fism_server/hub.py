@@ -166,6 +166,7 @@ class Hub:
                     await pending.done.wait()
             except TimeoutError:
                 self._drop_silent(pending)
+        pending.messages = []  # nobody needs them again, and they are as long as two vectors
         return pending
 
     def _drop_silent(self, pending: Pending) -> None:

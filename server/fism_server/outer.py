@@ -70,11 +70,20 @@ class Separable(OuterObjective):
     def value(self, x: Vector) -> float:
         offset = x - self.anchor
         half_square = 0.5 * self.l2 * float(np.einsum("i,i->", offset, offset))
-        return half_square if self.smooth else half_square + float(np.sum(self.l1 * np.abs(x)))
+        if self.smooth:
+            return half_square
+        sizes = np.abs(x, out=offset)  # in place where it can be: x may be millions of columns
+        sizes *= self.l1
+        return half_square + float(np.sum(sizes))
 
     def subgradient(self, x: Vector) -> Vector:
-        pull = self.l2 * (x - self.anchor)
-        return pull if self.smooth else pull + self.l1 * np.sign(x)
+        pull = x - self.anchor
+        pull *= self.l2
+        if not self.smooth:
+            signs = np.sign(x)
+            signs *= self.l1
+            pull += signs
+        return pull
 
     @property
     def dimension(self) -> int | None:
