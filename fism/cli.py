@@ -8,7 +8,7 @@ import typer
 
 from fism_client.cli import client
 from fism_common.console import command
-from fism_server.cli import AsJson, Config, Out, Overrides, Quiet, Verbose, default_folder, server
+from fism_server.cli import AsJson, Config, Out, Overrides, Quiet, Verbose, execute, server
 
 app = typer.Typer(
     add_completion=False,
@@ -31,20 +31,16 @@ def run(
 ) -> None:
     """Run a whole federation on this host: the server, and one client process per shard file."""
     with command(quiet=quiet, verbose=verbose):
-        import asyncio
-        import json
-
         from fism.local import run_local
-        from fism_server.plan import read_plan
-        from fism_server.progress import Progress
-        from fism_server.run import new_folder
 
-        plan = read_plan(config, overrides)
-        folder = new_folder(out or default_folder(plan))
-        with Progress(plan.config.stop.rounds, quiet=quiet) as progress:
-            summary = asyncio.run(run_local(plan, folder, progress, verbose=verbose))
-        if as_json:
-            print(json.dumps(summary, indent=2))  # noqa: T201  # asked for
+        execute(
+            config,
+            overrides,
+            out,
+            lambda plan, folder, progress: run_local(plan, folder, progress, verbose=verbose),
+            as_json=as_json,
+            quiet=quiet,
+        )
 
 
 @app.command()

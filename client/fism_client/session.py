@@ -38,7 +38,13 @@ _log = logging.getLogger(__name__)
 _SHORTEST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 _SECONDS_FOR_LAST_WORDS = 2.0
-_TEMPORARY = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED}
+_REFUSALS = {
+    grpc.StatusCode.ALREADY_EXISTS,
+    grpc.StatusCode.FAILED_PRECONDITION,
+    grpc.StatusCode.INVALID_ARGUMENT,
+    grpc.StatusCode.PERMISSION_DENIED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,10 +271,10 @@ def _translate(error: grpc.RpcError) -> Exception:
 
 def _translate_status(code: grpc.StatusCode, details: str | None) -> Exception:
     """Return what the end of a call means: the connection is lost, or this client is refused."""
-    if code in _TEMPORARY:
-        return _LostError(f"no connection ({details})")
+    if code in _REFUSALS:
+        return RefusedError(f"refused by the server: {details}")
     if code == grpc.StatusCode.OK:
         return _LostError("the server ended the stream without a goodbye")
     if code == grpc.StatusCode.UNIMPLEMENTED:
         return MismatchError("the server speaks another protocol; install the same version of fism at both ends")
-    return RefusedError(f"refused by the server: {details}")
+    return _LostError(f"no connection ({details})")  # a connection that breaks has many names

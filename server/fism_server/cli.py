@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fism_common.console import command
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from fism_server.plan import Plan
+    from fism_server.progress import Progress
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -39,27 +43,45 @@ def server(
 ) -> None:
     """Coordinate a federation: wait for its clients, run the rounds, write the model."""
     with command(quiet=quiet, verbose=verbose):
-        import json
+        from fism_server.run import serve
 
-        from fism_server.plan import read_plan
-        from fism_server.progress import Progress
-        from fism_server.run import new_folder, serve
+        execute(
+            config,
+            overrides,
+            out,
+            lambda plan, folder, progress: serve(
+                plan,
+                folder,
+                progress,
+                listen=listen,
+                health_listen=health,
+                on_listening=lambda address: progress.say(f"listening on {address}"),
+            ),
+            as_json=as_json,
+            quiet=quiet,
+        )
 
-        plan = read_plan(config, overrides)
-        folder = new_folder(out or default_folder(plan))
-        with Progress(plan.config.stop.rounds, quiet=quiet) as progress:
-            summary = asyncio.run(
-                serve(
-                    plan,
-                    folder,
-                    progress,
-                    listen=listen,
-                    health_listen=health,
-                    on_listening=lambda address: progress.say(f"listening on {address}"),
-                )
-            )
-        if as_json:
-            print(json.dumps(summary, indent=2))  # noqa: T201  # asked for
+
+def execute(
+    config: Path,
+    overrides: list[str],
+    out: Path | None,
+    work: Callable[[Plan, Path, Progress], Coroutine[Any, Any, dict[str, Any]]],
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Read the plan, make its folder, do the ``work`` with progress shown, and print the summary if asked to."""
+    from fism_server.plan import read_plan
+    from fism_server.progress import Progress
+    from fism_server.run import new_folder
+
+    plan = read_plan(config, overrides)
+    folder = new_folder(out or default_folder(plan))
+    with Progress(plan.config.stop.rounds, quiet=quiet) as progress:
+        summary = asyncio.run(work(plan, folder, progress))
+    if as_json:
+        print(json.dumps(summary, indent=2))  # noqa: T201  # asked for
 
 
 def default_folder(plan: Plan) -> Path:

@@ -69,7 +69,7 @@ async def serve(  # noqa: PLR0913
         try:
             return await _serve(plan, out, progress, listen, health_listen, on_listening)
         except asyncio.CancelledError:
-            raise InterruptedRunError(f"interrupted; the state of the run is saved in {out}") from None
+            raise InterruptedRunError(f"interrupted; what the run had done is saved in {out}") from None
 
 
 async def _serve(  # noqa: PLR0913, PLR0917

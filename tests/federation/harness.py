@@ -10,7 +10,8 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -204,3 +205,22 @@ def alive(pid: int) -> bool:
 def interrupt(process: subprocess.Popen[str]) -> None:
     """Press Ctrl-C."""
     os.kill(process.pid, signal.SIGINT)
+
+
+def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Wait for something to hold."""
+    limit = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < limit, "it did not come to hold"
+        time.sleep(0.02)
+
+
+def rounds_done(out: Path) -> int:
+    """Return how far a run's database says it is."""
+    try:
+        with sqlite3.connect(f"file:{out}/run.sqlite?mode=ro", uri=True) as database:
+            row = database.execute("SELECT round FROM state").fetchone()
+        database.close()
+    except sqlite3.Error:
+        return 0
+    return int(row[0]) if row else 0

@@ -7,33 +7,13 @@ import signal
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .harness import alive, children, client, end, federation, interrupt, popen, server
+from .harness import alive, children, client, end, federation, interrupt, popen, rounds_done, server, until
 
 LONG = 10**7
-
-
-def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Wait for something to hold."""
-    limit = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < limit, "it did not come to hold"
-        time.sleep(0.02)
-
-
-def rounds_done(out: Path) -> int:
-    """Return how far a run's database says it is."""
-    try:
-        with sqlite3.connect(f"file:{out}/run.sqlite?mode=ro", uri=True) as database:
-            row = database.execute("SELECT round FROM state").fetchone()
-        database.close()
-    except sqlite3.Error:
-        return 0
-    return int(row[0]) if row else 0
 
 
 def started(out: Path, config: Path) -> tuple[subprocess.Popen[str], list[int]]:
@@ -53,7 +33,7 @@ def test_interrupted_run_saves_its_state_and_ends_its_clients(tmp_path: Path) ->
     code, _, said = end(process)
     assert time.monotonic() - began < 10
     assert code == 130
-    assert f"the state of the run is saved in {tmp_path / 'run'}" in said
+    assert f"what the run had done is saved in {tmp_path / 'run'}" in said
     assert not any(alive(pid) for pid in clients)
     with sqlite3.connect(tmp_path / "run/run.sqlite") as database:
         (round_,), (last,) = (

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import socket
 import struct
-import threading
 from pathlib import Path
 
 import grpc
@@ -14,6 +12,7 @@ from fism_common.pb import federation_pb2 as pb
 from fism_common.pb import federation_pb2_grpc as rpc
 
 from .harness import client, end, federation, server
+from .tap import Tap
 
 # All that a server can say to a client, and all that a client can say back. A new field needs a place here.
 WORDS = {
@@ -46,46 +45,6 @@ def test_contract_has_no_place_for_the_outer_objective() -> None:
     """Every message and field is on the list above; `h` is the only word of H among them."""
     messages = pb.DESCRIPTOR.message_types_by_name
     assert {name: [field.name for field in messages[name].fields] for name in messages} == WORDS
-
-
-class Tap:
-    """A wire tap: forwards a connection to the server, and keeps every byte that comes from it."""
-
-    def __init__(self, address: str) -> None:
-        """Listen on a free port."""
-        host, port = address.split(":")
-        self._target = (host, int(port))
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        self.received: list[bytearray] = []
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                near, _ = self._listener.accept()
-            except OSError:
-                return
-            far = socket.create_connection(self._target)
-            kept = bytearray()
-            self.received.append(kept)
-            threading.Thread(target=self._forward, args=(near, far, None), daemon=True).start()
-            threading.Thread(target=self._forward, args=(far, near, kept), daemon=True).start()
-
-    @staticmethod
-    def _forward(source: socket.socket, target: socket.socket, kept: bytearray | None) -> None:
-        with source, target:
-            try:
-                while data := source.recv(2**16):
-                    if kept is not None:
-                        kept += data
-                    target.sendall(data)
-            except OSError:
-                pass
-
-    def close(self) -> None:
-        """Listen no more."""
-        self._listener.close()
 
 
 def messages(connection: bytes) -> list[bytes]:

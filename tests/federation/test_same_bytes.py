@@ -18,7 +18,8 @@ from fism_common.sets import ConstraintSet
 from fism_common.terms import NamedLoss
 from fism_common.vectors import Vector
 
-from .harness import assert_same_bytes, client, end, federation, fism_command, server
+from .harness import assert_same_bytes, client, end, federation, fism_command, rounds_done, server, until
+from .tap import Tap
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 8])
@@ -119,3 +120,19 @@ def test_virtual_clients_count_as_clients(tmp_path: Path) -> None:
     given.pairs[:] = list(zip(np.array_split(rows, 3), np.array_split(labels, 3), strict=True))
     with np.load(tmp_path / "one/model.npz") as model:
         np.testing.assert_allclose(model["x"], given.solve().x, rtol=1e-12, atol=1e-14)
+
+
+def test_client_whose_connection_breaks_comes_back(tmp_path: Path) -> None:
+    """Cut off several times in the middle of rounds, it joins again by itself, and the bytes are the same."""
+    given = federation(tmp_path, 2, rounds=3000)
+    with server(given.config, tmp_path / "run") as running:
+        tap = Tap(running.address)
+        clients = [client(tap.address, "a", given.files[0]), client(running.address, "b", given.files[1])]
+        for goal in (50, 400, 800):
+            until(lambda goal=goal: rounds_done(tmp_path / "run") > goal)  # type: ignore[misc]
+            tap.cut()
+        assert [end(one)[0] for one in clients] == [0, 0]
+        assert running.end() == 0
+        tap.close()
+    assert len(tap.received) >= 4
+    assert_same_bytes(tmp_path / "run", given.solve())
