@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import time
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from fism_client.cli import client
 from fism_common.console import command
-from fism_server.cli import AsJson, Config, Out, Overrides, Quiet, Verbose, execute, server
+from fism_server.cli import AsJson, Config, Out, Overrides, Quiet, Resume, Verbose, execute, find_job, server
+
+Folder = Annotated[Path, typer.Argument(help="The run's folder.")]
 
 app = typer.Typer(
     add_completion=False,
@@ -22,8 +27,9 @@ app.command()(client)
 
 @app.command()
 def run(
-    config: Config,
+    config: Config = None,
     out: Out = None,
+    resume: Resume = None,
     overrides: Overrides = [],  # noqa: B006  # typer copies it
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -31,16 +37,35 @@ def run(
 ) -> None:
     """Run a whole federation on this host: the server, and one client process per shard file."""
     with command(quiet=quiet, verbose=verbose):
-        from fism.local import run_local
+        from fism.local import clients_of, run_local
 
         execute(
-            config,
-            overrides,
-            out,
-            lambda plan, folder, progress: run_local(plan, folder, progress, verbose=verbose),
+            find_job(config, overrides, out, resume, clients_of),
+            lambda job, progress: run_local(job, progress, verbose=verbose),
             as_json=as_json,
             quiet=quiet,
         )
+
+
+@app.command()
+def events(
+    run: Folder,
+    as_json: AsJson = False,
+) -> None:
+    """Show what went wrong in a run, finished or under way, and what was done about it."""
+    with command():
+        from dataclasses import asdict
+
+        from fism_server.saved import events as read_events
+
+        found = read_events(run)
+        if as_json:
+            print(json.dumps([asdict(event) for event in found], indent=2))  # noqa: T201  # asked for
+            return
+        for event in found:
+            at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event.at))
+            times = f" ({event.count} times)" if event.count > 1 else ""
+            print(f"{at}  round {event.round:<7} {event.kind:<9} {event.client or '-'}: {event.text}{times}")  # noqa: T201
 
 
 @app.command()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from pathlib import Path
 
+    from fism_server.job import Job
     from fism_server.plan import Plan
     from fism_server.progress import Progress
 
@@ -35,11 +36,12 @@ def clients_of(plan: Plan) -> dict[str, Path]:
     return files
 
 
-async def run_local(plan: Plan, out: Path, progress: Progress, *, verbose: bool = False) -> dict[str, Any]:
-    """Run the plan with clients of our own; return the summary. No process is left behind."""
-    files = clients_of(plan)
+async def run_local(job: Job, progress: Progress, *, verbose: bool = False) -> dict[str, Any]:
+    """Run the job with clients of our own; return the summary. No process is left behind."""
+    plan, left_out = job.plan, {} if job.saved is None else job.saved.left_out
+    files = {name: file for name, file in clients_of(plan).items() if name not in left_out}
     listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    server = asyncio.create_task(serve(plan, out, progress, listen="127.0.0.1:0", on_listening=listening.set_result))
+    server = asyncio.create_task(serve(job, progress, listen="127.0.0.1:0", on_listening=listening.set_result))
     processes: dict[str, Process] = {}
     try:
         started: set[asyncio.Future[Any]] = {server, listening}

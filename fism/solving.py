@@ -15,7 +15,7 @@ from fism_client.shard import Shard
 from fism_common.errors import DataError, MethodError, ProblemError, StepError
 from fism_common.steps import ConstantWeight, Schedule, step, warn_if_not_covered
 from fism_common.vectors import positive, vector, whole
-from fism_server.rounds import Rounds
+from fism_server.rounds import Rounds, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,16 +61,16 @@ def solve(  # noqa: PLR0913  # the public interface: one keyword per decision of
         raise ProblemError(f"problem must be a fism.Problem, not {problem!r}")
     problem.check(n)
     schedule = _schedule(steps, chosen)
+    first = whole(first_round, "first_round", StepError)
     loop = Rounds(
         problem.outer,
         schedule,
         m=m,
-        start=problem.constraint.project(_start(start, n)),
-        rounds=whole(rounds, "rounds", StepError),
-        first_round=whole(first_round, "first_round", StepError),
+        state=State.at(first, problem.constraint.project(_start(start, n))),
+        last_round=first + whole(rounds, "rounds", StepError) - 1,
         tolerance=None if tolerance is None else positive(tolerance, "tolerance", StepError),
     )
-    step(schedule, first_round)
+    step(schedule, first)
     if chosen in {Method.FISM, Method.IR_IG}:
         warn_if_not_covered(steps, m, problem.outer.modulus, strict=strict)
     sites = [LocalPass(shard, problem.loss, problem.constraint, f"clients[{i}]") for i, shard in enumerate(shards)]

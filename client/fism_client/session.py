@@ -16,7 +16,7 @@ import grpc
 import grpc.aio
 
 from fism_common.channel import CHANNEL
-from fism_common.errors import ContractError, MismatchError, RefusedError, StoppedError
+from fism_common.errors import ContractError, MismatchError, NameTakenError, RefusedError, StoppedError
 from fism_common.exchange import Order
 from fism_common.pb import federation_pb2 as pb
 from fism_common.terms import NamedLoss, read_loss, read_set, vectors_to_come
@@ -38,8 +38,9 @@ _log = logging.getLogger(__name__)
 _SHORTEST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 _SECONDS_FOR_LAST_WORDS = 2.0
+_SECONDS_FOR_A_NAME = 20.0
+"""How long to try for a name that is taken: the server needs up to 15 s to see that a machine is gone."""
 _REFUSALS = {
-    grpc.StatusCode.ALREADY_EXISTS,
     grpc.StatusCode.FAILED_PRECONDITION,
     grpc.StatusCode.INVALID_ARGUMENT,
     grpc.StatusCode.PERMISSION_DENIED,
@@ -61,6 +62,10 @@ class _LostError(Exception):
     """The connection is lost; the client may come back."""
 
 
+class _TakenError(Exception):
+    """The name is taken, maybe by this client's own stream from before its machine went down."""
+
+
 class Session:
     """One client in one run."""
 
@@ -80,7 +85,10 @@ class Session:
         self._server, self._who, self._patience = server, who, patience
         self._make_worker, self._digest = make_worker, digest
         self._worker: Worker | None = None
-        self._token = b""
+        self._run_id = ""
+        self._token = self._shard_digest = b""
+        self._solution: Vector | None = None
+        self._heard = False
         self._stream: Stream | None = None
         self._leaving: asyncio.Task[None] | None = None
 
@@ -113,22 +121,38 @@ class Session:
 
     async def take_part(self) -> Vector:
         """Do what ``run`` does, beside other sessions. A worker's pass holds up all of them: a pass is not awaited."""
+        try:
+            return await self._stay_connected()
+        except (RefusedError, StoppedError) as error:
+            if self._solution is None:
+                raise
+            _log.warning("the solution had come before the connection was lost for good: %s", error)
+            return self._solution
+
+    async def _stay_connected(self) -> Vector:
         pause, lost_since = _SHORTEST_PAUSE, time.monotonic()
         while True:
             try:
-                async with grpc.aio.insecure_channel(self._server, options=CHANNEL) as channel:
-                    joined = await self._join(channel)
-                    pause = _SHORTEST_PAUSE
-                    try:
-                        return await self._converse(channel, joined)
-                    finally:
-                        lost_since = time.monotonic()
-            except _LostError as lost:
-                if time.monotonic() - lost_since > self._patience:
-                    raise StoppedError(f"no connection to {self._server} for {self._patience:g} s: {lost}") from None
-                _log.warning("%s; trying again in %.1f s server=%s", lost, pause, self._server)
-                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  # spreads clients out, guards nothing
+                return await self._connect()
+            except (_LostError, _TakenError) as lost:
+                if self._heard:  # only a server that spoke on the stream has ended the search for one
+                    pause, lost_since, self._heard = _SHORTEST_PAUSE, time.monotonic(), False
+                self._bear(lost, time.monotonic() - lost_since)
+                seconds = pause * random.uniform(0.5, 1.0)  # noqa: S311  # spreads clients out, guards nothing
+                _log.warning("%s; trying again in %.1f s server=%s", lost, seconds, self._server)
+                await asyncio.sleep(seconds)
                 pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _connect(self) -> Vector:
+        async with grpc.aio.insecure_channel(self._server, options=CHANNEL) as channel:
+            return await self._converse(channel, await self._join(channel))
+
+    def _bear(self, lost: Exception, seconds: float) -> None:
+        """Do nothing while there is patience; then raise what the client ends with."""
+        if isinstance(lost, _TakenError) and seconds > _SECONDS_FOR_A_NAME:
+            raise NameTakenError(str(lost)) from None
+        if seconds > self._patience:
+            raise StoppedError(f"no connection to {self._server} for {self._patience:g} s: {lost}") from None
 
     async def _join(self, channel: grpc.aio.Channel) -> pb.JoinReply:
         who = self._who
@@ -142,6 +166,10 @@ class Session:
             joined = await call(request, timeout=10.0)
         except grpc.RpcError as error:
             raise _translate(error) from None
+        if self._run_id not in {"", joined.run_id}:
+            raise MismatchError(f"{self._server} has begun another run; start this client anew to take part in it")
+        if not self._run_id:
+            self._run_id, self._shard_digest = joined.run_id, self._digest(joined.run_id)
         self._token = joined.token
         _log.info("joined client=%s run=%s", who.name, joined.run_id)
         return joined
@@ -150,7 +178,7 @@ class Session:
         coming = vectors_to_come(joined.set)
         if not coming:
             self._ready(joined, {})  # loads the kernels while the others join
-        opening = pb.Opening(token=joined.token, shard_digest=self._digest(joined.run_id))
+        opening = pb.Opening(token=joined.token, shard_digest=self._shard_digest)
         # Not by a stub: long messages are written and read without protobuf's copies.
         stream: Stream = channel.stream_stream("/fism.v1.Federation/Round", _as_it_is, read_server_message)()
         self._stream = stream
@@ -159,8 +187,9 @@ class Session:
             await stream.write(pb.ClientMessage(opening=opening).SerializeToString())
             while (received := await _read(stream)) is not None:
                 message, x, h = received
+                self._heard = True
                 if message.HasField("goodbye"):
-                    return _farewell(message.goodbye, conversation)
+                    return self._farewell(message.goodbye)
                 if message.HasField("order"):
                     answers = conversation.order(message.order, x, h, self._working())
                 else:
@@ -186,11 +215,23 @@ class Session:
                     self._ready(joined, vectors)
                 return []
             case "closing":
-                return conversation.closing(message.closing, self._working())
-            case "refused":
+                self._solution = conversation.closing(message.closing)
+                return [] if self._solution is None else [_closed(self._working(), self._solution)]
+            case "refused" if message.refused.put_out:
                 raise RefusedError(f"the server put this client out: {message.refused.reason}")
+            case "refused":
+                _log.warning("refused: %s round=%d", message.refused.reason, message.refused.round)
+                return []
             case kind:
                 raise ContractError(f"the server sent {kind!r}, which this client does not know")
+
+    def _farewell(self, message: pb.Goodbye) -> Vector:
+        if not message.finished:
+            self._solution = None
+            raise StoppedError(f"the server stopped the run: {message.reason}")
+        if self._solution is None:
+            raise ContractError("the server finished the run without its solution")
+        return self._solution
 
     def _ready(self, joined: pb.JoinReply, vectors: dict[str, Vector]) -> None:
         if self._worker is None:
@@ -210,6 +251,7 @@ class _Conversation:
         self._setup = Assembly(n, len(coming))
         self._order = Assembly(n, 2)
         self._solution: Assembly | None = None
+        self._n = n
 
     def setup(self, message: pb.Setup) -> dict[str, Vector] | None:
         parts = [getattr(message, name) for name in self._coming]
@@ -225,18 +267,14 @@ class _Conversation:
         reply = worker.answer(Order(message.round, x, h, message.gamma, message.weight))
         return reply_messages(reply, message, time.perf_counter() - began, evaluation)
 
-    def closing(self, message: pb.Closing, worker: Worker) -> list[bytes]:
-        self._solution = self._solution or Assembly(self._order.vectors[0].size, 1)
-        if not self._solution.add(message.offset, message.x):
-            return []
-        x = self._solution.vectors[0]
-        closed = pb.Closed(inner=worker.inner(x), evaluation=to_message(worker.evaluate(x)))
-        return [pb.ClientMessage(closed=closed).SerializeToString()]
+    def closing(self, message: pb.Closing) -> Vector | None:
+        self._solution = self._solution or Assembly(self._n, 1)
+        return self._solution.vectors[0] if self._solution.add(message.offset, message.x) else None
 
-    def solution(self) -> Vector:
-        if self._solution is None:
-            raise ContractError("the server finished the run without its solution")
-        return self._solution.vectors[0]
+
+def _closed(worker: Worker, x: Vector) -> bytes:
+    closed = pb.Closed(inner=worker.inner(x), evaluation=to_message(worker.evaluate(x)))
+    return pb.ClientMessage(closed=closed).SerializeToString()
 
 
 def _as_it_is(message: bytes) -> bytes:
@@ -259,18 +297,14 @@ async def _say_goodbye(stream: Stream) -> None:
             await stream.code()
 
 
-def _farewell(message: pb.Goodbye, conversation: _Conversation) -> Vector:
-    if not message.finished:
-        raise StoppedError(f"the server stopped the run: {message.reason}")
-    return conversation.solution()
-
-
 def _translate(error: grpc.RpcError) -> Exception:
     return _translate_status(error.code(), error.details())
 
 
 def _translate_status(code: grpc.StatusCode, details: str | None) -> Exception:
     """Return what the end of a call means: the connection is lost, or this client is refused."""
+    if code == grpc.StatusCode.ALREADY_EXISTS:
+        return _TakenError(details)
     if code in _REFUSALS:
         return RefusedError(f"refused by the server: {details}")
     if code == grpc.StatusCode.OK:

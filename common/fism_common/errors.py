@@ -16,6 +16,7 @@
     |   `-- MismatchError                   version, columns, loss or phase of the run do not fit
     |-- ContractError                       a message that the contract does not allow
     |-- StoppedError                        the run was ended before it was finished, or never began
+    |   `-- StoreError                      the run's database cannot be read or written
     `-- InterruptedRunError                 the run was ended by a signal; its state is saved
 
     StepWarning (UserWarning)               the steps are not covered by the theory; the run goes on
@@ -84,6 +85,10 @@ class ContractError(FismError):
 
 class StoppedError(FismError):
     """The run was ended before it was finished, or never began."""
+
+
+class StoreError(StoppedError):
+    """The run's database cannot be read or written."""
 
 
 class InterruptedRunError(FismError):

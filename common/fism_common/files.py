@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Give a file to write to, which takes its name and place only when all of it is on the disk."""
+def whole_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """Give a file to write to, which takes its name and place only when all of it is on the disk.
+
+    ``mode`` is who may read and write it, less what the process never allows.
+    """
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with scratch.open("wb") as file:
+        with open(scratch, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -30,9 +33,9 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
-def write_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes, mode: int = 0o666) -> None:
     """Write a file."""
-    with whole_file(path) as file:
+    with whole_file(path, mode) as file:
         file.write(content)
 
 

@@ -35,15 +35,18 @@ def read(model: type[S], file: Path | None, overrides: Sequence[str] = (), optio
 
     Raises ConfigError that names the file, the key, and what is allowed there.
     """
-    table: dict[str, Any] = {}
-    name = "the options" if file is None else str(file)
-    if file is not None:
-        try:
-            table |= tomllib.loads(file.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(f"cannot read {file}: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{file} is not valid TOML: {error}") from error
+    table = {} if file is None else _read_toml(file)
+    return check(model, table, "the options" if file is None else str(file), overrides, options)
+
+
+def check(
+    model: type[S],
+    table: dict[str, Any],
+    name: str,
+    overrides: Sequence[str] = (),
+    options: dict[str, Any] | None = None,
+) -> S:
+    """Return ``table`` as a ``model``; ``name`` says in errors where it is from."""
     for override in overrides:
         _put(table, override)
     table |= {key: value for key, value in (options or {}).items() if value is not None}
@@ -51,6 +54,15 @@ def read(model: type[S], file: Path | None, overrides: Sequence[str] = (), optio
         return model.model_validate(table)
     except ValidationError as error:
         raise ConfigError("\n".join(f"{name}: {line}" for line in _lines(error))) from error
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is not valid TOML: {error}") from error
 
 
 def _put(table: dict[str, Any], override: str) -> None:

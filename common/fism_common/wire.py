@@ -57,9 +57,9 @@ class Assembly:
     def add(self, offset: int, *parts: Bytes) -> bool:
         """Put one slice of each vector in its place; return whether all of them are complete.
 
-        A slice at 0 begins anew. Raises ContractError for a slice that is out of order, uneven or too long.
+        The slice after the last one begins anew. Raises ContractError for one that is out of order, uneven or too long.
         """
-        if offset == 0:
+        if self._filled == self._n:
             self._filled = 0
         size = len(parts[0]) // _ENTRY.itemsize
         whole = all(len(part) == size * _ENTRY.itemsize for part in parts)
@@ -72,6 +72,10 @@ class Assembly:
             vector[offset : offset + size] = np.frombuffer(part, _ENTRY)
         self._filled += size
         return self._filled == self._n
+
+    def clear(self) -> None:
+        """Forget the slices of vectors that are not complete."""
+        self._filled = 0
 
 
 def order_messages(order: Order, attempt: int, *, evaluate: bool) -> list[bytes]:

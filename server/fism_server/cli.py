@@ -15,16 +15,18 @@ from fism_common.console import command
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from fism_server.job import Job
     from fism_server.plan import Plan
     from fism_server.progress import Progress
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-Config = Annotated[Path, typer.Argument(help="The run's TOML file.")]
+Config = Annotated[Path | None, typer.Argument(help="The run's TOML file; not needed with --resume.")]
 Overrides = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key: --set steps.gamma=5.")
 ]
 Out = Annotated[Path | None, typer.Option(help="The run's folder, new or empty.  [default: runs/NAME-TIME]")]
+Resume = Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with the run in this folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
@@ -32,10 +34,11 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
 
 @app.command()
 def server(
-    config: Config,
+    config: Config = None,
     listen: Annotated[str, typer.Option(help="HOST:PORT to listen on; port 0 takes a free one.")] = "127.0.0.1:50051",
     health: Annotated[str | None, typer.Option(help="HOST:PORT for health checks alone.")] = None,
     out: Out = None,
+    resume: Resume = None,
     overrides: Overrides = [],  # noqa: B006  # typer copies it
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -46,12 +49,9 @@ def server(
         from fism_server.run import serve
 
         execute(
-            config,
-            overrides,
-            out,
-            lambda plan, folder, progress: serve(
-                plan,
-                folder,
+            find_job(config, overrides, out, resume),
+            lambda job, progress: serve(
+                job,
                 progress,
                 listen=listen,
                 health_listen=health,
@@ -62,28 +62,36 @@ def server(
         )
 
 
-def execute(
-    config: Path,
+def find_job(
+    config: Path | None,
     overrides: list[str],
     out: Path | None,
-    work: Callable[[Plan, Path, Progress], Coroutine[Any, Any, dict[str, Any]]],
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Read the plan, make its folder, do the ``work`` with progress shown, and print the summary if asked to."""
+    resume: Path | None,
+    check: Callable[[Plan], object] = lambda _: None,
+) -> Job:
+    """Return the run that the options ask for: a new one, whose plan passes the ``check``, or one to go on with."""
+    from fism_common.errors import ConfigError
+    from fism_server.job import new_job, resumed_job
     from fism_server.plan import read_plan
-    from fism_server.progress import Progress
-    from fism_server.run import new_folder
 
+    if resume is not None:
+        if out is not None:
+            raise ConfigError("a resumed run stays in its folder: give --resume or --out, not both")
+        return resumed_job(resume, config, overrides)
+    if config is None:
+        raise ConfigError("give the run's TOML file, or --resume with a run's folder")
     plan = read_plan(config, overrides)
-    folder = new_folder(out or default_folder(plan))
-    with Progress(plan.config.stop.rounds, quiet=quiet) as progress:
-        summary = asyncio.run(work(plan, folder, progress))
+    check(plan)
+    return new_job(plan, out or Path("runs") / f"{plan.config.federation.name}-{time.strftime('%Y%m%d-%H%M%S')}")
+
+
+def execute(
+    job: Job, work: Callable[[Job, Progress], Coroutine[Any, Any, dict[str, Any]]], *, as_json: bool, quiet: bool
+) -> None:
+    """Do the ``work`` on a job with progress shown, and print the summary if asked to."""
+    from fism_server.progress import Progress
+
+    with Progress(job.plan.config.stop.rounds, quiet=quiet) as progress:
+        summary = asyncio.run(work(job, progress))
     if as_json:
         print(json.dumps(summary, indent=2))  # noqa: T201  # asked for
-
-
-def default_folder(plan: Plan) -> Path:
-    """Return a folder that no other run has."""
-    return Path("runs") / f"{plan.config.federation.name}-{time.strftime('%Y%m%d-%H%M%S')}"

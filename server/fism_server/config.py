@@ -14,9 +14,11 @@ Number = Annotated[float, Field(strict=False, allow_inf_nan=False)]
 
 
 class Absent(StrEnum):
-    """What to do when a client stays away longer than ``limits.absence``."""
+    """What to do when a client stays away longer than ``limits.absence``, or is put out."""
 
     WAIT = "wait"
+    CONTINUE = "continue"
+    STOP = "stop"
 
 
 class Federation(Settings):

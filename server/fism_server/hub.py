@@ -1,205 +1,260 @@
-"""The open streams: sends orders to all clients, and gathers their replies. Knows messages, but no gRPC call."""
+"""The open streams: asks all clients, gathers their answers, and knows who is waited for. No gRPC call here."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import time
 from dataclasses import dataclass, field
+from functools import reduce
+from math import isfinite
+from operator import add
 from typing import TYPE_CHECKING
 
-from fism_common.errors import ContractError
-from fism_common.exchange import Evaluation, Reply
 from fism_common.pb import federation_pb2 as pb
 from fism_common.terms import setup_messages
-from fism_common.wire import Assembly, closing_messages, from_message, order_messages
-from fism_server.replies import fault, slack
+from fism_common.wire import closing_messages, order_messages
+from fism_server.events import Kind
+from fism_server.replies import closing_fault, evaluation_fault, fault, slack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from fism_common.exchange import Order
+    from fism_common.errors import ContractError
+    from fism_common.exchange import Evaluation, Order, Reply
     from fism_common.sets import ConstraintSet
     from fism_common.vectors import Vector
+    from fism_server.events import Journal
+    from fism_server.link import Answer, Key, Link
     from fism_server.members import Member, Members
 
 _log = logging.getLogger(__name__)
+_TRIES = 3
+"""How often a client may offend in a run, or miss the deadline in one round, before it is put out."""
+_TICK = 1.0
 
 
-class Link:
-    """One client's stream: what is to be sent on it, and the reply that is being put together."""
+class AbsentError(Exception):
+    """Clients have been away for longer than the run waits; it is for the run to decide what to do."""
 
-    def __init__(self, member: Member, end: Callable[[], object]) -> None:
-        """Take the member, and what ends the stream."""
-        self.member, self.end = member, end
-        self.outbox: asyncio.Queue[list[bytes] | None] = asyncio.Queue()
-        self.assembly = Assembly(member.columns, 1)
-        self.evaluation: Evaluation | None = None
-        self.finished = False
-
-    def post(self, *messages: pb.ServerMessage) -> None:
-        """Send these next."""
-        self.outbox.put_nowait([message.SerializeToString() for message in messages])
-
-    def finish(self) -> None:
-        """End the stream when all that was posted is sent."""
-        self.finished = True
-        self.outbox.put_nowait(None)
+    def __init__(self, members: list[Member]) -> None:
+        """Take who is away."""
+        super().__init__(f"away for too long: {', '.join(member.name for member in members)}")
+        self.members = members
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Pending:
     """A question to all clients, and the answers so far."""
 
-    round: int
-    """The round that was asked; 0 for the closing exchange."""
-    attempt: int
+    key: Key
     messages: list[bytes]
     waiting: set[Member]
-    replies: dict[Member, Reply] = field(default_factory=dict)
-    seconds: dict[Member, float] = field(default_factory=dict)
-    evaluation: Evaluation | None = None
-    done: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: dict[Member, float] = field(default_factory=dict)
+    """When each was asked last, by the monotonic clock."""
+    missed: dict[Member, int] = field(default_factory=dict)
+    """How often each missed the deadline."""
+    answers: dict[Member, Answer] = field(default_factory=dict)
 
-    def accept(self, member: Member, reply: Reply, seconds: float, evaluation: Evaluation | None) -> None:
-        """Take a member's answer."""
-        self.waiting.discard(member)
-        self.replies[member], self.seconds[member] = reply, seconds
-        if evaluation is not None:
-            self.evaluation = evaluation if self.evaluation is None else self.evaluation + evaluation
-        if not self.waiting:
-            self.done.set()
+    def ask(self, member: Member) -> None:
+        """Put the question to a member, if it is there."""
+        if member.link is not None:
+            self.asked[member] = time.monotonic()
+            member.link.ask(self.key, self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """All answers to a question, in federation order."""
+
+    replies: list[Reply]
+    evaluation: Evaluation | None
 
 
 class Hub:
-    """All links of a run. A client that comes back gets the current question again."""
+    """All links of a run. A client that comes back is asked again."""
 
-    def __init__(self, members: Members, constraint: ConstraintSet, round_limit: float) -> None:
-        """Take who may come, the set that replies must be in, and how long a reply may take."""
-        self._members, self._constraint, self._round_limit = members, constraint, round_limit
+    def __init__(
+        self, members: Members, constraint: ConstraintSet, journal: Journal, *, round_limit: float, absence: float
+    ) -> None:
+        """Take who may come, and the set that replies must be in.
+
+        ``round_limit`` is how many seconds a reply may take, ``absence`` how many a lost client may stay away, for
+        ever if it is infinite.
+        """
+        self._members, self._constraint, self._journal = members, constraint, journal
+        self._round_limit, self._absence = round_limit, absence
         self._setup = setup_messages(constraint)
         self._pending: Pending | None = None
         self._slack = 0.0
-        self._came, self._went = asyncio.Event(), asyncio.Event()
+        self._began = time.monotonic()
+        self._changed = asyncio.Event()
 
     @property
     def round(self) -> int:
         """The round under way; 0 before the first."""
-        return 0 if self._pending is None else self._pending.round
+        return self._journal.round
+
+    def waiting(self) -> list[tuple[str, float]]:
+        """Return who is waited for, each with the seconds so far."""
+        now, pending = time.monotonic(), self._pending
+        if pending is None:
+            return [(name, now - self._began) for name in self._members.missing()]
+        awaited = [member for member in self._members.in_order() if member in pending.waiting]
+        return [(m.name, now - (pending.asked[m] if m.link else m.away_since or now)) for m in awaited]
 
     def attach(self, link: Link) -> None:
         """Take a member's new stream; one that it had before is ended."""
         member = link.member
         if member.link is not None:
-            _log.warning("a new stream replaces the old one client=%s", member.name)
-            member.link.end()
-        member.link = link
+            self._lose(member.link, "a new stream replaces this one")
+        if member.away_since is not None:
+            self._journal.note(Kind.RETURNED, member.name, f"after {time.monotonic() - member.away_since:.1f} s")
+        member.link, member.away_since = link, None
         if self._setup:
             link.outbox.put_nowait(self._setup)
         if self._pending is not None and member in self._pending.waiting:
-            link.outbox.put_nowait(self._pending.messages)
-        self._came.set()
+            self._pending.ask(member)
+        self._changed.set()
 
-    def detach(self, link: Link, reason: str) -> None:
+    def detach(self, link: Link, kind: Kind, reason: str) -> None:
         """Forget a stream that has ended."""
-        if link.member.link is link:
-            link.member.link = None
-            self._went.set()
+        member = link.member
+        if member.link is link:
+            member.link, member.away_since = None, time.monotonic()
             if not link.finished:
-                _log.warning("%s client=%s round=%d", reason, link.member.name, self.round)
+                self._journal.note(kind, member.name, reason)
+            self._changed.set()
 
     async def everyone(self) -> list[Member]:
         """Wait until every expected client has an open stream; return them in federation order."""
         while len(self._members.present()) < self._members.expected:
-            self._came.clear()
-            await self._came.wait()
-        members = self._members.in_order()
-        self._slack = slack(self._constraint, members[0].columns)
-        return members
+            self._changed.clear()
+            await self._changed.wait()
+        return self._members.in_order()
 
-    async def gather(self, order: Order, *, evaluate: bool) -> Pending:
-        """Send the order to every client, and return when all have answered."""
-        return await self._ask(order.round, order_messages(order, attempt=1, evaluate=evaluate))
+    async def gather(self, order: Order, attempt: int, *, evaluate: bool) -> Gathered:
+        """Send the order to every client, and return when all have answered; raise AbsentError if some do not."""
+        return await self._ask((order.round, attempt), order_messages(order, attempt, evaluate=evaluate))
 
-    async def close(self, x: Vector) -> Pending:
-        """Send the solution to every client, and return when all have told F_i there."""
-        return await self._ask(0, closing_messages(x))
-
-    def replies(self, pending: Pending) -> list[Reply]:
-        """Return the answers in federation order."""
-        return [pending.replies[member] for member in self._members.in_order()]
+    async def close(self, x: Vector, attempt: int) -> Gathered:
+        """Send the solution to every client, and return when all have told F_i there; raise AbsentError likewise."""
+        return await self._ask((0, attempt), closing_messages(x))
 
     def goodbye(self, *, finished: bool, reason: str) -> None:
         """Tell every client that this is the end, and end the streams."""
         for member in self._members.present():
-            member.link.post(pb.ServerMessage(goodbye=pb.Goodbye(finished=finished, reason=reason)))
-            member.link.finish()
+            if member.link is not None:
+                member.link.post(pb.ServerMessage(goodbye=pb.Goodbye(finished=finished, reason=reason)))
+                member.link.finish()
 
     async def emptied(self, seconds: float) -> None:
         """Wait until every stream has ended, but no longer than ``seconds``."""
         try:
             async with asyncio.timeout(seconds):
                 while self._members.present():
-                    self._went.clear()
-                    await self._went.wait()
+                    self._changed.clear()
+                    await self._changed.wait()
         except TimeoutError:
             _log.warning("streams still open after %g s: %s", seconds, [m.name for m in self._members.present()])
 
     def receive(self, link: Link, message: pb.ClientMessage, x: bytes | memoryview) -> None:
         """Take a message of a client, with a reply's x; raise ContractError for one that has no place here."""
-        match message.WhichOneof("kind"):
-            case "reply":
-                self._reply(link, message.reply, x)
-            case "closed":
-                self._closed(link, message.closed)
-            case kind:
-                raise ContractError(f"a message {kind!r} has no place in an open stream")
-
-    async def _ask(self, round_: int, messages: list[bytes]) -> Pending:
-        members = self._members.in_order()
-        pending = self._pending = Pending(round_, 1, messages, set(members))
-        for member in members:
-            if member.link is not None:
-                member.link.outbox.put_nowait(messages)
-        while not pending.done.is_set():
-            try:
-                async with asyncio.timeout(self._round_limit):
-                    await pending.done.wait()
-            except TimeoutError:
-                self._drop_silent(pending)
-        pending.messages = []  # nobody needs them again, and they are as long as two vectors
-        return pending
-
-    def _drop_silent(self, pending: Pending) -> None:
-        for member in pending.waiting:
-            if member.link is not None:
-                _log.warning(
-                    "no reply in %g s: counted as lost client=%s round=%d",
-                    self._round_limit,
-                    member.name,
-                    pending.round,
-                )
-                member.link.end()
-
-    def _reply(self, link: Link, message: pb.Reply, x: bytes | memoryview) -> None:
         pending, member = self._pending, link.member
-        asked = pending is not None and (message.round, message.attempt) == (pending.round, pending.attempt)
-        if pending is None or not asked or member not in pending.waiting:
-            _log.warning("a reply that nobody waits for is ignored client=%s round=%d", member.name, message.round)
+        answer = link.take(message, x)
+        if answer is None:
             return
-        if message.offset == 0:
-            link.evaluation = from_message(message.evaluation) if message.HasField("evaluation") else None
-        if not link.assembly.add(message.offset, x):
+        if pending is None or answer.key != pending.key or member not in pending.waiting:
+            self._journal.note(Kind.LATE, member.name, f"an answer to attempt {answer.key[1]}, which was abandoned")
             return
-        reply = Reply(link.assembly.vectors[0], message.inner, member.shards)
-        reason = fault(reply, self._constraint, self._slack)
-        if reason is not None:
-            raise ContractError(f"the reply to round {message.round} is not used: {reason}")
-        pending.accept(member, reply, message.seconds, link.evaluation)
+        reason = answer.fault or self._fault(answer)
+        if reason is None:
+            pending.answers[member] = answer
+            pending.waiting.discard(member)
+            if not pending.waiting:
+                self._changed.set()
+        elif not self.offend(link, f"the answer is not used: {reason}"):
+            pending.ask(member)
 
-    def _closed(self, link: Link, message: pb.Closed) -> None:
-        pending = self._pending
-        if pending is None or pending.round != 0 or link.member not in pending.waiting:
-            _log.warning("a closing answer that nobody waits for is ignored client=%s", link.member.name)
-            return
-        evaluation = from_message(message.evaluation) if message.HasField("evaluation") else None
-        pending.accept(link.member, Reply(link.assembly.vectors[0], message.inner, link.member.shards), 0.0, evaluation)
+    def offend(self, link: Link, error: ContractError | str) -> bool:
+        """Count a message that cannot be used, and tell the client; return whether it is put out for it."""
+        link.member.offences += 1
+        self._journal.note(Kind.BAD, link.member.name, str(error))
+        if link.member.offences >= _TRIES:
+            self._put_out(link, f"{_TRIES} messages could not be used, the last: {error}")
+            return True
+        link.post(pb.ServerMessage(refused=pb.Refused(round=self.round, reason=str(error))))
+        return False
+
+    def _put_out(self, link: Link, reason: str) -> None:
+        link.member.put_out = True
+        link.post(pb.ServerMessage(refused=pb.Refused(round=self.round, reason=reason, put_out=True)))
+        link.finish()
+        self._journal.note(Kind.PUT_OUT, link.member.name, reason)
+        self.detach(link, Kind.LOST, reason)
+
+    async def _ask(self, key: Key, messages: list[bytes]) -> Gathered:
+        members = self._members.in_order()
+        if not self._slack:
+            self._slack = slack(self._constraint, members[0].columns)
+        pending = self._pending = Pending(key, messages, set(members))
+        for member in members:
+            pending.ask(member)
+        while pending.waiting:
+            pause = self._enforce(pending)
+            self._changed.clear()
+            began = time.monotonic()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._changed.wait()
+            self._forgive(pending, time.monotonic() - began - pause)
+        pending.messages = []  # nobody needs them again, and they are as long as two vectors
+        answers = [pending.answers[member] for member in members]
+        evaluations = [answer.evaluation for answer in answers if answer.evaluation is not None]
+        return Gathered([answer.reply for answer in answers], reduce(add, evaluations) if evaluations else None)
+
+    def _enforce(self, pending: Pending) -> float:
+        """Apply both time limits; return the seconds until that is to be done again. Raises AbsentError."""
+        now, pause, absent = time.monotonic(), _TICK, []
+        for member in list(pending.waiting):
+            if member.link is not None:
+                left = pending.asked[member] + self._round_limit - now
+                if left > 0:
+                    pause = min(pause, left)
+                    continue
+                self._miss(pending, member.link)
+            assert member.away_since is not None  # noqa: S101  # who has no link has lost it
+            left = member.away_since + self._absence - now
+            if left <= 0 or (member.put_out and isfinite(self._absence)):
+                absent.append(member)
+            pause = min(pause, left)
+        if absent:
+            raise AbsentError(absent)
+        return pause
+
+    def _miss(self, pending: Pending, link: Link) -> None:
+        """Count a deadline that was missed: its client is lost, and put out if it goes on like that."""
+        member, reason = link.member, f"no reply in {self._round_limit:g} s"
+        pending.missed[member] = pending.missed.get(member, 0) + 1
+        if pending.missed[member] >= _TRIES:
+            self._put_out(link, f"{_TRIES} times {reason} in one round: raise limits.round, or give it fewer rows")
+        else:
+            self._lose(link, reason)
+
+    def _lose(self, link: Link, reason: str) -> None:
+        self.detach(link, Kind.LOST, reason)
+        link.end()
+
+    def _forgive(self, pending: Pending, late: float) -> None:
+        """Hold nothing against anybody for the time in which this process did not run."""
+        if late > _TICK:
+            _log.warning("this process did not run for %.1f s, which counts against nobody", late)
+            pending.asked = {member: asked + late for member, asked in pending.asked.items()}
+            for member in self._members.in_order():
+                if member.away_since is not None:
+                    member.away_since += late
+
+    def _fault(self, answer: Answer) -> str | None:
+        """Return why an answer cannot be used; None if it can."""
+        closing = answer.key[0] == 0
+        found = closing_fault(answer.reply.inner) if closing else fault(answer.reply, self._constraint, self._slack)
+        return found or evaluation_fault(answer.evaluation)

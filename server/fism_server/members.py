@@ -5,17 +5,20 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fism_common.errors import ContractError, MismatchError, NameTakenError, NotAllowedError
 from fism_common.wire import PROTOCOL
+from fism_server.replies import MOST_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fism_common.pb import federation_pb2 as pb
+    from fism_server.link import Link
 
 _LONGEST_NAME = 64
+_MOST_COLUMNS = 2**32
 _SECONDS_TO_OPEN = 120.0
 
 
@@ -30,8 +33,14 @@ class Member:
     token: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     joined: float = field(default_factory=time.monotonic)
     digest: bytes = b""
-    link: Any = None
+    """Of its shard, once a stream was opened."""
+    link: Link | None = None
     """Its open stream; None while it has none."""
+    away_since: float | None = None
+    """When it was lost, by the monotonic clock; None while it has a stream, and before it had one."""
+    offences: int = 0
+    put_out: bool = False
+    """Whether it offended too often, and has not been started anew since."""
 
 
 class Members:
@@ -44,8 +53,24 @@ class Members:
         self.expected = expected if isinstance(expected, int) else len(expected)
         self._by_name: dict[str, Member] = {}
         self._order: list[Member] | None = None
+        self._left_out: dict[str, int] = {}
         self.begun = False
         """Whether the rounds have begun: from then on the same clients with the same data take part."""
+
+    def restore(self, members: Sequence[Member], left_out: dict[str, int]) -> None:
+        """Expect the clients of a run that had begun, in federation order, all of them away from now on."""
+        now = time.monotonic()
+        for member in members:
+            member.away_since = now
+        self._by_name = {member.name: member for member in members}
+        self._order, self._left_out, self.expected, self.begun = list(members), left_out, len(members), True
+
+    def leave_out(self, members: Sequence[Member], round_: int) -> None:
+        """Go on without these from round ``round_`` on."""
+        for member in members:
+            del self._by_name[member.name]
+            self._left_out[member.name] = round_
+        self.expected, self._order = self.expected - len(members), None
 
     def join(self, request: pb.JoinRequest) -> Member:
         """Let a client in, or back in; raise a RefusedError that says why not."""
@@ -54,6 +79,9 @@ class Members:
         known = self._by_name.get(request.name)
         if known is not None and (self.begun or known.link is not None):
             return self._join_again(known, request)
+        if known is None and request.name in self._left_out:
+            since = self._left_out[request.name]
+            raise NotAllowedError(f"{request.name!r} was away too long: the run went on without it in round {since}")
         if known is None and len(self._by_name) == self.expected:
             raise NotAllowedError(f"the run has its {self.expected} clients, and {request.name!r} is not one of them")
         member = Member(request.name, request.rows, request.columns, request.shards)
@@ -66,12 +94,15 @@ class Members:
         """The columns of this run; None until its configuration or its first client has decided."""
         return self._columns or next((member.columns for member in self._by_name.values()), None)
 
-    def by_token(self, token: bytes) -> Member:
-        """Return the member that the token was given to."""
-        for member in self._by_name.values():
-            if secrets.compare_digest(member.token, token):
-                return member
-        raise NotAllowedError("this token is not of this run; join first")
+    def open(self, token: bytes, digest: bytes) -> Member:
+        """Return the member that the token was given to, if it has the rows that it began with."""
+        member = next((one for one in self._by_name.values() if secrets.compare_digest(one.token, token)), None)
+        if member is None:
+            raise NotAllowedError("this token is not of this run; join first")
+        if self.begun and member.digest not in {b"", digest}:
+            raise MismatchError(f"{member.name!r} began the run with other rows; come back with the same data")
+        member.digest = digest
+        return member
 
     def in_order(self) -> list[Member]:
         """Return the members in federation order: as listed, else by the bytes of their names."""
@@ -88,6 +119,8 @@ class Members:
     def missing(self) -> list[str]:
         """Return the names that are not here; for clients that never joined and have no name, how many."""
         away = [member.name for member in self.in_order() if member.link is None]
+        if self.begun:
+            return away
         if self._names is not None:
             return [*away, *(name for name in self._names if name not in self._by_name)]
         unknown = self.expected - len(self._by_name)
@@ -117,6 +150,8 @@ class Members:
         if request.rows == 0 or request.shards == 0 or request.shards > request.rows:
             raise MismatchError(f"{name!r} has {request.rows} rows in {request.shards} shards; each shard needs a row")
         columns = self.columns
+        if request.rows > MOST_ROWS or request.columns > _MOST_COLUMNS:
+            raise MismatchError(f"{name!r} has {request.rows} rows and {request.columns} columns, more than can be")
         if request.columns == 0 or columns not in {None, request.columns}:
             raise MismatchError(f"{name!r} has {request.columns} columns, but this run has {columns or 'at least one'}")
 
@@ -131,4 +166,6 @@ class Members:
             )
         if not same:
             known.token = secrets.token_bytes(16)  # a new process: the old one's token is void
+        if known.put_out:
+            known.put_out, known.offences = False, 0  # started anew by somebody who has read why
         return known

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +20,7 @@ from fism_server.config import BallAround, BoxBounds, RunConfig
 from fism_server.outer import ElasticNet, GroupLasso, OuterObjective, Quadratic, SquaredDistance, SquaredNorm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
     from fism_common.vectors import Vector
     from fism_server.config import Constraint, Inner, Outer
@@ -37,6 +39,8 @@ class Plan:
     fixed_start: Vector | None
     columns: int | None
     """The columns that rows must have, if the configuration decides it."""
+    inputs: dict[str, str]
+    """A digest of every file that the configuration names, by the key that names it."""
 
     def start(self, n: int) -> Vector:
         """Return x_1, a point of X in n dimensions."""
@@ -51,8 +55,11 @@ class Plan:
 
 def read_plan(file: Path, overrides: Sequence[str] = ()) -> Plan:
     """Return the plan in a configuration file; raise ConfigError that names the file, the key and what is allowed."""
-    config = read(RunConfig, file, overrides)
-    folder = file.parent
+    return make_plan(read(RunConfig, file, overrides), file.parent, str(file))
+
+
+def make_plan(config: RunConfig, folder: Path, file: str) -> Plan:
+    """Return the plan of a configuration whose paths are relative to ``folder``; ``file`` is its name in errors."""
     parts: dict[str, Any] = {}
     makers: dict[str, Callable[[], object]] = {
         "inner.loss": lambda: _loss(config.inner),
@@ -78,7 +85,21 @@ def read_plan(file: Path, overrides: Sequence[str] = ()) -> Plan:
         told = ", ".join(f"{key} has {size}" for key, size in known.items())
         raise ConfigError(f"{file}: these must have the same number of columns: {told}")
     columns = next(iter(known.values()), None)
-    return Plan(config, folder, parts["inner.loss"], constraint, outer, parts["steps"], fixed, columns)
+    inputs = dict(_inputs(config.model_dump(), folder))
+    return Plan(config, folder, parts["inner.loss"], constraint, outer, parts["steps"], fixed, columns, inputs)
+
+
+def _inputs(value: object, folder: Path, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the key and the digest of every file of vectors, and of the code of an outer objective of one's own."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _inputs(part, folder, f"{key}.{name}" if key else name)
+    elif isinstance(value, str) and value.endswith(".npy"):
+        yield key, sha256((folder / value).read_bytes()).hexdigest()
+    elif isinstance(value, str) and key == "outer.objective" and ":" in value:
+        code = sys.modules[value.partition(":")[0]].__file__
+        if code is not None:
+            yield key, sha256(Path(code).read_bytes()).hexdigest()
 
 
 def _loss(inner: Inner) -> NamedLoss:

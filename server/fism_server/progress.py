@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from fism_server.rounds import Record
 
 _SECONDS_BETWEEN_LINES = 5.0
+_SECONDS_BETWEEN_WAITS = 30.0
+_SHORTEST_WAIT = 1.0
+_MOST_NAMES = 5
 
 
 class Progress:
@@ -24,7 +27,8 @@ class Progress:
         self._console = Console(stderr=True, soft_wrap=True)
         self._live = Live(console=self._console, transient=True, refresh_per_second=8)
         self._text = Text()
-        self._last_line = 0.0
+        self._last_line = self._last_wait = 0.0
+        self._awaited: set[str] = set()
         self._first = time.monotonic()
         self._done = 0
 
@@ -63,14 +67,19 @@ class Progress:
         else:
             self.say(line)
 
-    def waiting(self, missing: list[str]) -> None:
-        """Show who is not there."""
-        if not missing:
+    def waiting(self, awaited: list[tuple[str, float]]) -> None:
+        """Show who is waited for, each with the seconds so far: every time, or without a terminal every 30 seconds."""
+        awaited = [(name, seconds) for name, seconds in awaited if seconds >= _SHORTEST_WAIT]
+        names, now = {name for name, _ in awaited}, time.monotonic()
+        if not awaited:
+            self._awaited = names
             return
-        line = f"waiting for {', '.join(missing[:5])}{' and others' if len(missing) > 5 else ''}"  # noqa: PLR2004
+        told = [f"{name}, {seconds:.0f} s" for name, seconds in awaited[:_MOST_NAMES]]
+        line = f"waiting for {'; '.join(told)}{' and others' if len(awaited) > _MOST_NAMES else ''}"
         if self._live.is_started:
             self._live.update(Text(line), refresh=True)
-        else:
+        elif not names <= self._awaited or now - self._last_wait >= _SECONDS_BETWEEN_WAITS:
+            self._awaited, self._last_wait = names, now
             self.say(line)
 
     def summary(self, rows: list[tuple[str, str]]) -> None:

@@ -1,4 +1,4 @@
-"""The check that stands between a client's reply and the mean."""
+"""The check that stands between a client's answer and the mean."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from fism_common.exchange import Reply
+    from fism_common.exchange import Evaluation, Reply
     from fism_common.sets import ConstraintSet
 
 _ROUNDING = 1e-9
+MOST_ROWS = 2**48
+"""More rows than a client can have: what counts them must add up in 64 bits."""
 
 
 def slack(constraint: ConstraintSet, n: int) -> float:
@@ -27,3 +29,19 @@ def fault(reply: Reply, constraint: ConstraintSet, slack: float) -> str | None:
     if constraint.contains(point, slack):  # what is not finite is in no set
         return None
     return "x is outside X" if np.isfinite(reply.x).all() else "x has entries that are not finite"
+
+
+def closing_fault(inner: float) -> str | None:
+    """Return why F_i at the answer cannot be used; None if it can."""
+    return None if math.isfinite(inner) else f"F_i is {inner}"
+
+
+def evaluation_fault(evaluation: Evaluation | None) -> str | None:
+    """Return why an evaluation cannot be used; None if it can, or if there is none."""
+    if evaluation is None:
+        return None
+    if not math.isfinite(evaluation.loss):
+        return f"the loss on rows held out is {evaluation.loss}"
+    if evaluation.rows > MOST_ROWS or (evaluation.right or 0) > evaluation.rows:
+        return f"{evaluation.right} of {evaluation.rows} rows held out are said to be right"
+    return None

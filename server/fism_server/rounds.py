@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -48,11 +48,18 @@ class State:
     round: int
     x: Vector
     last: Record | None
-    """The record of the round before, which the stop rule compares with."""
+    """The record of the round before, which the stop rule compares with; None if F was another one then."""
     gamma_sum_x: Vector
     gamma_sum: float
     k_sum_x: Vector
     k_sum: int
+    since: int
+    """The first round in the two means."""
+
+    @classmethod
+    def at(cls, round_: int, x: Vector) -> State:
+        """Return the state of a run that begins round ``round_`` at ``x``."""
+        return cls(round_, x, None, np.zeros_like(x), 0.0, np.zeros_like(x), 0, round_)
 
     def advance(self, record: Record, after: Vector) -> None:
         """Take x_k into the means, and go on to x_{k+1}."""
@@ -91,18 +98,18 @@ class Rounds:
         steps: Schedule,
         *,
         m: int,
-        start: Vector,
-        rounds: int,
-        first_round: int = 1,
+        state: State,
+        last_round: int,
         tolerance: float | None = None,
     ) -> None:
-        """Begin round ``first_round`` at ``start``, a point of X; ``m`` counts all rows of all clients."""
+        """Go on from ``state``, whose x is a point of X; ``m`` counts all rows of all clients."""
         self._outer, self._steps, self._m, self._tolerance = outer, steps, m, tolerance
-        self._end = first_round + rounds
-        self._H = self._value(start)
+        self._last_round = last_round
+        self._H = self._value(state.x)
         self._order: Order | None = None
-        self.state = State(first_round, start, None, np.zeros_like(start), 0.0, np.zeros_like(start), 0)
+        self.state = state
         self.stopped: Stop | None = None
+        self._stop_after_last()
 
     @property
     def x(self) -> Vector:
@@ -140,9 +147,21 @@ class Rounds:
         record = Record(order.round, order.gamma, lam, inner, self._H, change)
         self.state.advance(record, after)
         self._H, self._order = self._value(after), None
-        if self.state.round == self._end:
-            self.stopped = Stop.ROUNDS
+        self._stop_after_last()
         return record
+
+    def restart(self, m: int) -> None:
+        """Begin the current round again with other clients, which have ``m`` rows: the same x_k, h and gamma_k.
+
+        F is another function from here on: the stop rule does not compare it with what it was, and both means begin
+        anew. After the last round there is nothing to begin again, and the means stay.
+        """
+        self._m, self.state.last = m, None
+        if self.stopped is None:
+            order = self.order()
+            _, lam = step(self._steps, order.round)
+            self._order = replace(order, weight=lam / m)
+            self.state = State.at(order.round, self.x)
 
     def conclude(self, inner: float) -> float:
         """Take F at the answer ``x``, which the stop rule still needs after the last round; return H there."""
@@ -150,6 +169,10 @@ class Rounds:
         if self._settled(inner):
             self.stopped = Stop.TOLERANCE
         return self._H
+
+    def _stop_after_last(self) -> None:
+        if self.state.round > self._last_round:
+            self.stopped = Stop.ROUNDS
 
     def _subgradient(self, x: Vector) -> Vector:
         """Return H's subgradient, in the form that kernels and the wire rely on."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
+import math
 import os
 import signal
 import statistics
 import time
-import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,74 +17,59 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 
 from fism_common.channel import SERVER
-from fism_common.errors import ConfigError, InterruptedRunError
+from fism_common.errors import ConfigError, InterruptedRunError, StoppedError, StoreError
 from fism_common.files import write_bytes, write_npz
 from fism_common.steps import warn_if_not_covered
-from fism_server.hub import Hub
+from fism_server.config import Absent
+from fism_server.events import Journal, Kind
+from fism_server.hub import AbsentError, Hub
 from fism_server.members import Members
-from fism_server.rounds import Rounds
+from fism_server.rounds import Rounds, State
 from fism_server.service import FederationService
-from fism_server.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Awaitable, Callable, Iterator
 
     from fism_common.exchange import Evaluation
+    from fism_server.hub import Gathered
+    from fism_server.job import Job
     from fism_server.members import Member
-    from fism_server.plan import Plan
     from fism_server.progress import Progress
 
-_log = logging.getLogger(__name__)
-_SECONDS_BETWEEN_WAITS = 30.0
 
-
-def new_folder(out: Path) -> Path:
-    """Make the run's folder; refuse one that has something in it."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if any(out.iterdir()):
-            raise ConfigError(f"the run folder {out} is not empty; choose another with --out")
-    except OSError as error:
-        raise ConfigError(f"cannot make the run folder {out}: {error.strerror}") from error
-    return out
-
-
-async def serve(  # noqa: PLR0913
-    plan: Plan,
-    out: Path,
+async def serve(
+    job: Job,
     progress: Progress,
     *,
     listen: str,
     health_listen: str | None = None,
     on_listening: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Run the plan to its end; return the summary, which is also in ``out``.
+    """Run the job to its end, and close its store; return the summary, which is also in the run's folder.
 
     ``on_listening`` is told the address, with the port that was taken. Raises InterruptedRunError after a first SIGINT
     or SIGTERM, with the state saved; a second one ends the process.
     """
     with _interruptible():
         try:
-            return await _serve(plan, out, progress, listen, health_listen, on_listening)
+            return await _serve(job, progress, listen, health_listen, on_listening)
         except asyncio.CancelledError:
-            raise InterruptedRunError(f"interrupted; what the run had done is saved in {out}") from None
+            raise InterruptedRunError(
+                f"interrupted; what the run had done is saved in {job.out}: go on with --resume {job.out}"
+            ) from None
 
 
-async def _serve(  # noqa: PLR0913, PLR0917
-    plan: Plan,
-    out: Path,
-    progress: Progress,
-    listen: str,
-    health_listen: str | None,
-    on_listening: Callable[[str], None],
+async def _serve(
+    job: Job, progress: Progress, listen: str, health_listen: str | None, on_listening: Callable[[str], None]
 ) -> dict[str, Any]:
-    config = plan.config
-    members = Members(config.federation.clients, plan.columns)
-    hub = Hub(members, plan.constraint, config.limits.round)
-    run_id = uuid.uuid4().hex
-    service = FederationService(run_id, plan, members, hub)
-    store = Store(out / "run.sqlite")
+    plan, limits = job.plan, job.plan.config.limits
+    journal = Journal(job.store)
+    members = Members(plan.config.federation.clients, plan.columns)
+    if job.saved is not None:
+        members.restore(job.saved.members, job.saved.left_out)
+    absence = math.inf if limits.absent is Absent.WAIT else limits.absence
+    hub = Hub(members, plan.constraint, journal, round_limit=limits.round, absence=absence)
+    service = FederationService(job.run_id, plan, members, hub, journal)
     server, health_server = grpc.aio.server(options=SERVER), grpc.aio.server(options=SERVER)
     server.add_generic_rpc_handlers((service.handler(),))
     servicer = health.HealthServicer()
@@ -99,12 +83,12 @@ async def _serve(  # noqa: PLR0913, PLR0917
             await health_server.start()
         await servicer.set("", health_pb2.HealthCheckResponse.SERVING)
         on_listening(address)
-        return await Run(plan, out, progress, run_id, members, hub, store).run()
+        return await Run(job, progress, members, hub, journal).run()
     finally:
         service.over = True
-        store.close()
         # A stream that is still open would make stop() wait for all of the grace: goodbye was said before.
-        await asyncio.gather(server.stop(config.limits.grace), health_server.stop(0))
+        await asyncio.gather(server.stop(limits.grace), health_server.stop(0))
+        job.store.close()
 
 
 def _bind(server: grpc.aio.Server, listen: str) -> str:
@@ -144,14 +128,12 @@ def _interruptible() -> Iterator[None]:
 class Run:
     """One run, from its clients' coming to its files."""
 
-    def __init__(  # noqa: PLR0913, PLR0917
-        self, plan: Plan, out: Path, progress: Progress, run_id: str, members: Members, hub: Hub, store: Store
-    ) -> None:
+    def __init__(self, job: Job, progress: Progress, members: Members, hub: Hub, journal: Journal) -> None:
         """Take the parts that were made for it."""
-        self._plan, self._out, self._progress, self._run_id = plan, out, progress, run_id
-        self._members, self._hub, self._store = members, hub, store
+        self._job, self._progress, self._journal = job, progress, journal
+        self._plan, self._store, self._limits = job.plan, job.store, job.plan.config.limits
+        self._members, self._hub = members, hub
         self._rounds: Rounds | None = None
-        self._seconds: list[float] = []
 
     async def run(self) -> dict[str, Any]:
         """Return the summary of the finished run."""
@@ -160,83 +142,123 @@ class Run:
             summary = await self._run()
             self._hub.goodbye(finished=True, reason="the run is finished")
         except BaseException as error:
-            if self._rounds is not None:
-                self._store.save(self._rounds.state)
             reason = "the run was interrupted" if isinstance(error, asyncio.CancelledError) else str(error)
             self._hub.goodbye(finished=False, reason=reason)
+            if not isinstance(error, StoreError):
+                if self._rounds is not None:
+                    self._store.save(self._rounds.state)
+                self._journal.note(Kind.STOPPED, "", reason)
             raise
         else:
             return summary
         finally:
             watch.cancel()
-            await self._hub.emptied(self._plan.config.limits.grace)
+            await self._hub.emptied(self._limits.grace)
 
     async def _run(self) -> dict[str, Any]:
-        plan, config = self._plan, self._plan.config
-        members = await self._hub.everyone()
-        self._members.begun = True
-        m, n = sum(member.rows for member in members), members[0].columns
-        warn_if_not_covered(plan.steps, m, plan.outer.modulus, strict=config.steps.strict)
-        rounds = self._rounds = Rounds(
-            plan.outer, plan.steps, m=m, start=plan.start(n), rounds=config.stop.rounds, tolerance=config.stop.tolerance
-        )
-        self._store.describe({"id": self._run_id, "name": config.federation.name, "rows": m, "columns": n}, members)
-        self._progress.say(f"{len(members)} clients, {m} rows, {n} columns: the rounds begin")
-        began = time.perf_counter()
+        rounds = self._rounds = await self._begin()
         while rounds.stopped is None:
             await self._round(rounds)
         self._store.save(rounds.state)
-        closing = await self._hub.close(rounds.x)
-        inner = sum(reply.inner for reply in self._hub.replies(closing))
-        outer = rounds.conclude(inner)
-        return self._finish(rounds, inner, outer, time.perf_counter() - began, members, closing.evaluation)
+        closing = await self._from_all(rounds, lambda attempt: self._hub.close(rounds.x, attempt))
+        inner = sum(reply.inner for reply in closing.replies)
+        return self._finish(rounds, inner, rounds.conclude(inner), closing.evaluation)
+
+    async def _begin(self) -> Rounds:
+        """Return the rounds: from the start once all clients are there, or from where the run was saved."""
+        plan, stop, saved = self._plan, self._plan.config.stop, self._job.saved
+        members = await self._hub.everyone() if saved is None else self._members.in_order()
+        m, n = sum(member.rows for member in members), members[0].columns
+        warn_if_not_covered(plan.steps, m, plan.outer.modulus, strict=plan.config.steps.strict)
+        state = State.at(1, plan.start(n)) if saved is None or saved.state is None else saved.state
+        rounds = Rounds(plan.outer, plan.steps, m=m, state=state, last_round=stop.rounds, tolerance=stop.tolerance)
+        self._journal.round = state.round
+        if saved is None:
+            self._members.begun = True
+            self._store.begin(members, state)
+            self._progress.say(f"{len(members)} clients, {m} rows, {n} columns: the rounds begin")
+        else:
+            self._journal.note(Kind.RESUMED, "", f"{len(members)} clients, {m} rows")
+            self._progress.say(f"{len(members)} clients, {m} rows, {n} columns: resumed in round {state.round}")
+        return rounds
 
     async def _round(self, rounds: Rounds) -> None:
-        began, order = time.perf_counter(), rounds.order()
-        gathered = await self._hub.gather(order, evaluate=order.round % self._plan.config.evaluation.every == 0)
-        record = rounds.close(self._hub.replies(gathered))
+        began, k = time.perf_counter(), rounds.state.round
+        self._journal.round = k
+        evaluate = k % self._plan.config.evaluation.every == 0
+        gathered = await self._from_all(
+            rounds, lambda attempt: self._hub.gather(rounds.order(), attempt, evaluate=evaluate)
+        )
+        record = rounds.close(gathered.replies)
         if record is None:
             return
         if gathered.evaluation is not None:
             self._store.evaluate(record.round, gathered.evaluation)
         seconds = time.perf_counter() - began
         self._store.add(record, seconds, rounds.state)
-        self._seconds.append(seconds)
         self._progress.round(record, len(self._members.present()), self._members.expected, seconds)
 
-    def _finish(  # noqa: PLR0913, PLR0917
-        self, rounds: Rounds, inner: float, outer: float, seconds: float, members: list[Member], held: Evaluation | None
-    ) -> dict[str, Any]:
-        state, stopped = rounds.state, rounds.stopped
-        files = {name: str(self._out / name) for name in ("model.npz", "summary.json", "run.sqlite")}
+    async def _from_all(self, rounds: Rounds, ask: Callable[[int], Awaitable[Gathered]]) -> Gathered:
+        """Return the answers of all clients; of those that are left, if the run goes on without some."""
+        attempt = 1
+        while True:
+            try:
+                return await ask(attempt)
+            except AbsentError as absent:
+                self._go_on_without(absent.members, rounds)
+                attempt += 1
+
+    def _go_on_without(self, absent: list[Member], rounds: Rounds) -> None:
+        """Leave these clients out from the current round on; raise StoppedError if the limits say so."""
+        names = ", ".join(member.name for member in absent)
+        why = "put out" if all(member.put_out for member in absent) else f"away for over {self._limits.absence:g} s"
+        left = self._members.expected - len(absent)
+        if self._limits.absent is not Absent.CONTINUE or not left:
+            rule = "limits.absent says to stop" if left else "no client is left"
+            raise StoppedError(f"{names} {why}, and {rule}; go on with fism server --resume {self._job.out}")
+        self._members.leave_out(absent, rounds.state.round)
+        m = sum(member.rows for member in self._members.in_order())
+        rounds.restart(m)
+        event = self._journal.say(Kind.WITHOUT, names, f"{why}; {left} clients and {m} rows are left")
+        self._store.leave_out(absent, rounds.state, event)
+        warn_if_not_covered(self._plan.steps, m, self._plan.outer.modulus, strict=False)
+
+    def _finish(self, rounds: Rounds, inner: float, outer: float, held: Evaluation | None) -> dict[str, Any]:
+        state, out, seconds = rounds.state, self._job.out, self._store.seconds()
         summary: dict[str, Any] = {
-            "run": self._run_id,
+            "run": self._job.run_id,
             "name": self._plan.config.federation.name,
             "rounds": state.round - 1,
-            "stopped": str(stopped),
+            "stopped": str(rounds.stopped),
             "inner": inner,
             "outer": outer,
-            "seconds": seconds,
-            "round_ms": 1e3 * statistics.median(self._seconds),
-            "clients": [{"name": member.name, "rows": member.rows, "shards": member.shards} for member in members],
-            "files": files,
+            "seconds": sum(seconds),
+            "round_ms": 1e3 * statistics.median(seconds),
+            "clients": [
+                {"name": member.name, "rows": member.rows, "shards": member.shards}
+                for member in self._members.in_order()
+            ],
+            "events": self._store.event_counts(),
+            "files": {name: str(out / name) for name in ("model.npz", "summary.json", "run.sqlite")},
         }
         if held is not None:
             summary["held_out"] = {"rows": held.rows, "right": held.right, "loss": held.loss}
-        write_npz(self._out / "model.npz", x=state.x, weighted=state.weighted, average=state.average)
-        write_bytes(self._out / "summary.json", json.dumps(summary, indent=2).encode() + b"\n")
-        self._store.describe({key: summary[key] for key in ("rounds", "stopped", "inner", "outer", "seconds")}, [])
+        try:
+            write_npz(out / "model.npz", x=state.x, weighted=state.weighted, average=state.average)
+            write_bytes(out / "summary.json", json.dumps(summary, indent=2).encode() + b"\n")
+        except OSError as error:
+            raise StoreError(
+                f"cannot write the model to {out}: {error.strerror}; the run's state is saved: go on with --resume"
+            ) from error
+        self._store.finish({key: summary[key] for key in ("rounds", "stopped", "inner", "outer", "seconds")})
         self._progress.summary(_table(summary))
         return summary
 
     async def _watch(self) -> None:
-        """Say who is not there, at once and then every 30 seconds."""
+        """Show who is waited for."""
         while True:
             await asyncio.sleep(1.0)
-            missing = self._members.missing()
-            if missing:
-                self._progress.waiting(missing)
-                await asyncio.sleep(_SECONDS_BETWEEN_WAITS)
+            self._progress.waiting(self._hub.waiting())
 
 
 def _table(summary: dict[str, Any]) -> list[tuple[str, str]]:
@@ -251,4 +273,6 @@ def _table(summary: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("held out", f"{held['right']} of {held['rows']} rows right"))
     elif held:
         rows.append(("held out", f"mean loss {held['loss'] / held['rows']:.6g} on {held['rows']} rows"))
+    if summary["events"]:
+        rows.append(("events", ", ".join(f"{count} {kind}" for kind, count in summary["events"].items())))
     return [*rows, ("model", summary["files"]["model.npz"])]

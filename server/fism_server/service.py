@@ -4,53 +4,59 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
 from fism_common.errors import ContractError, FismError, MismatchError, meaning
 from fism_common.pb import federation_pb2 as pb
 from fism_common.terms import loss_message, set_message
 from fism_common.wire import read_client_message
-from fism_server.hub import Link
+from fism_server.events import Kind
+from fism_server.link import Link
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
+    from fism_server.events import Journal
     from fism_server.hub import Hub
-    from fism_server.members import Members
+    from fism_server.members import Member, Members
     from fism_server.plan import Plan
 
 _log = logging.getLogger(__name__)
 
-Request = TypeVar("Request")
+_SECONDS_TO_OPEN = 10.0
+_LONGEST_NAME_SAID, _LONGEST_REASON = 64, 200
+
 Response = TypeVar("Response")
-Received: TypeAlias = tuple[pb.ClientMessage, bytes | memoryview]
-Stream: TypeAlias = "grpc.aio.ServicerContext[Received, bytes]"
+Stream: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
 class FederationService:
     """Join, Round and Status."""
 
-    def __init__(self, run_id: str, plan: Plan, members: Members, hub: Hub) -> None:
+    def __init__(self, run_id: str, plan: Plan, members: Members, hub: Hub, journal: Journal) -> None:
         """Take the run that this is the edge of."""
-        self._run_id, self._plan, self._members, self._hub = run_id, plan, members, hub
+        self._run_id, self._plan, self._members, self._hub, self._journal = run_id, plan, members, hub, journal
         self.over = False
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """Return the rpcs for a server. What Round sends is bytes already: a broadcast is serialised once."""
+        """Return the rpcs for a server.
+
+        What Join and Round receive is bytes still: an error in reading them is ours to tell. What Round sends is bytes
+        already: a broadcast is serialised once.
+        """
         return grpc.method_handlers_generic_handler(
             "fism.v1.Federation",
             {
                 "Join": grpc.unary_unary_rpc_method_handler(
                     self.Join,
-                    request_deserializer=pb.JoinRequest.FromString,
                     response_serializer=pb.JoinReply.SerializeToString,
                 ),
-                "Round": grpc.stream_stream_rpc_method_handler(
-                    self.Round, request_deserializer=read_client_message, response_serializer=bytes
-                ),
+                "Round": grpc.stream_stream_rpc_method_handler(self.Round),
                 "Status": grpc.unary_unary_rpc_method_handler(
                     self.Status,
                     request_deserializer=pb.StatusRequest.FromString,
@@ -59,18 +65,18 @@ class FederationService:
             },
         )
 
-    async def Join(
-        self, request: pb.JoinRequest, context: grpc.aio.ServicerContext[pb.JoinRequest, pb.JoinReply]
-    ) -> pb.JoinReply:
+    async def Join(self, raw: bytes, context: grpc.aio.ServicerContext[bytes, pb.JoinReply]) -> pb.JoinReply:
         """Let a client in, or tell it why not."""
+        request = pb.JoinRequest()
         try:
+            with _reading():
+                request = pb.JoinRequest.FromString(raw)
             if self.over:
                 raise MismatchError("the run is over")
             member = self._members.join(request)
             self._plan.outer.check(member.columns)
         except FismError as error:
-            _log.warning("refused to join: %s client=%s", error, request.name)
-            await refuse(context, error)
+            await self._refuse(context, error, request.name)
         _log.info("joined client=%s rows=%d shards=%d", member.name, member.rows, member.shards)
         return pb.JoinReply(
             run_id=self._run_id,
@@ -80,31 +86,47 @@ class FederationService:
             round=self._hub.round,
         )
 
-    async def Round(self, _: AsyncIterator[Received], context: Stream) -> None:
+    async def Round(self, _: AsyncIterator[bytes], context: Stream) -> None:
         """Serve one client's stream until it ends."""
-        first = await _read(context)
         try:
-            if first is None or first[0].WhichOneof("kind") != "opening":
-                raise ContractError("the first message of a stream is Opening")
-            opening = first[0].opening
-            member = self._members.by_token(opening.token)
+            member = await self._open(context)
         except FismError as error:
-            await refuse(context, error)
-        member.digest = opening.shard_digest
-        tasks: list[asyncio.Task[str]] = []
+            await self._refuse(context, error, "")
+        tasks: list[asyncio.Task[tuple[Kind, str]]] = []
         link = Link(member, lambda: [task.cancel() for task in tasks])
         self._hub.attach(link)
         tasks += [asyncio.create_task(_send(link, context)), asyncio.create_task(self._receive(link, context))]
-        reason = "the connection is lost"
+        why = (Kind.LOST, "the connection is lost")
         try:
             done, _pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             ended = next(iter(done))
             if not ended.cancelled():
-                reason = ended.result()
+                why = ended.result()
         finally:
             link.end()
-            self._hub.detach(link, reason)  # first: this coroutine may be cancelled once more while it waits
+            self._hub.detach(link, *why)  # first: this coroutine may be cancelled once more while it waits
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _open(self, context: Stream) -> Member:
+        """Return the member whose stream this is, as its first message shows."""
+        try:
+            async with asyncio.timeout(_SECONDS_TO_OPEN):
+                raw = await _read(context)
+        except TimeoutError:
+            raise ContractError(f"no Opening in {_SECONDS_TO_OPEN:g} s") from None
+        with _reading():
+            first = pb.ClientMessage() if raw is None else read_client_message(raw)[0]
+        if first.WhichOneof("kind") != "opening":
+            raise ContractError("the first message of a stream is Opening")
+        return self._members.open(first.opening.token, first.opening.shard_digest)
+
+    async def _refuse(
+        self, context: grpc.aio.ServicerContext[bytes, Response], error: FismError, name: str
+    ) -> NoReturn:
+        """End the call with the status that the error means, and its text."""
+        said = name if name.isprintable() else repr(name)
+        self._journal.note(Kind.REFUSED, said[:_LONGEST_NAME_SAID], str(error))
+        await context.abort(getattr(grpc.StatusCode, meaning(error).status), str(error))
 
     async def Status(
         self, _: pb.StatusRequest, _context: grpc.aio.ServicerContext[pb.StatusRequest, pb.StatusReply]
@@ -117,37 +139,40 @@ class FederationService:
             clients_expected=self._members.expected,
         )
 
-    async def _receive(self, link: Link, context: Stream) -> str:
+    async def _receive(self, link: Link, context: Stream) -> tuple[Kind, str]:
         """Take the client's messages; return why there are no more."""
-        while True:
-            received = await _read(context)
-            if received is None:
-                return "the connection is lost"  # an end of stream also arrives when the peer is killed
-            message, x = received
-            if message.WhichOneof("kind") == "leaving":
-                return f"left: {message.leaving.reason}"
+        while (raw := await _read(context)) is not None:
+            if link.finished:
+                continue  # said goodbye: what is still on its way has no effect
             try:
+                with _reading():
+                    message, x = read_client_message(raw)
+                if message.WhichOneof("kind") == "leaving":
+                    return Kind.LEFT, message.leaving.reason[:_LONGEST_REASON]
                 self._hub.receive(link, message, x)
             except ContractError as error:
-                link.post(pb.ServerMessage(refused=pb.Refused(round=message.reply.round, reason=str(error))))
-                link.finish()
-                _log.warning("refused: %s client=%s", error, link.member.name)
+                self._hub.offend(link, error)
+        return Kind.LOST, "the connection is lost"  # an end of stream also arrives when the peer is killed
 
 
-async def _read(context: Stream) -> Received | None:
+async def _read(context: Stream) -> bytes | None:
     """Return the next message; None at the end of the stream, which gRPC's own types forget."""
     received: object = await context.read()
-    return received if isinstance(received, tuple) else None
+    return received if isinstance(received, bytes) else None
 
 
-async def _send(link: Link, context: Stream) -> str:
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Turn bytes that are no message into an offence against the contract."""
+    try:
+        yield
+    except DecodeError as error:
+        raise ContractError(f"bytes that are no message of the contract: {error}") from error
+
+
+async def _send(link: Link, context: Stream) -> tuple[Kind, str]:
     """Send what is posted, until the link is finished."""
     while (messages := await link.outbox.get()) is not None:
         for message in messages:
             await context.write(message)
-    return "finished"
-
-
-async def refuse(context: grpc.aio.ServicerContext[Request, Response], error: FismError) -> NoReturn:
-    """End the call with the status that the error means, and its text."""
-    await context.abort(getattr(grpc.StatusCode, meaning(error).status), str(error))
+    return Kind.LEFT, "finished"

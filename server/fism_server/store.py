@@ -2,64 +2,111 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import logging
+import os
 import sqlite3
 import time
-from typing import TYPE_CHECKING
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+from zlib import crc32
 
-from fism_common.errors import ConfigError
+from fism_common.errors import ConfigError, StoreError
 from fism_common.wire import as_entries
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from fism_common.exchange import Evaluation
+    from fism_server.events import Event
     from fism_server.members import Member
     from fism_server.rounds import Record, State
 
+_log = logging.getLogger(__name__)
+FILE = "run.sqlite"
+VECTORS = ("x", "gamma_sum_x", "k_sum_x")
 _SCHEMA = """
 CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE clients (position INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, rows INTEGER NOT NULL,
-    columns INTEGER NOT NULL, shards INTEGER NOT NULL, digest BLOB NOT NULL);
+    columns INTEGER NOT NULL, shards INTEGER NOT NULL, digest BLOB NOT NULL, left_out INTEGER);
 CREATE TABLE rounds (round INTEGER PRIMARY KEY, gamma REAL NOT NULL, lam REAL NOT NULL, inner REAL NOT NULL,
     outer REAL NOT NULL, change REAL NOT NULL, seconds REAL NOT NULL);
 CREATE TABLE evaluations (round INTEGER PRIMARY KEY, rows INTEGER NOT NULL, right INTEGER, loss REAL NOT NULL);
-CREATE TABLE state (only_one INTEGER PRIMARY KEY CHECK (only_one = 1), round INTEGER NOT NULL,
-    gamma_sum REAL NOT NULL, k_sum INTEGER NOT NULL);
-CREATE TABLE vectors (name TEXT PRIMARY KEY, entries BLOB NOT NULL);
+CREATE TABLE state (slot INTEGER PRIMARY KEY, saved INTEGER NOT NULL, round INTEGER NOT NULL, since INTEGER NOT NULL,
+    compares INTEGER NOT NULL, gamma_sum REAL NOT NULL, k_sum INTEGER NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE vectors (slot INTEGER, name TEXT, entries BLOB NOT NULL, PRIMARY KEY (slot, name));
+CREATE TABLE events (id INTEGER PRIMARY KEY, at REAL NOT NULL, round INTEGER NOT NULL, kind TEXT NOT NULL,
+    client TEXT NOT NULL, text TEXT NOT NULL, count INTEGER NOT NULL);
 """
 _SHARE = 0.01
 _LONGEST_PAUSE = 5.0
+_SECONDS_FOR_A_LOCK = 10.0
+_MOST_EVENTS = 10_000
+"""Rows for events of one kind; those beyond are counted in the last one."""
 
 
 class Store:
     """Writes one run: often enough to lose little, seldom enough to cost about one percent of the time.
 
-    Losing the last rounds is harmless: they are recomputed to the same bits.
+    Losing the last rounds is harmless: they are recomputed to the same bits. The state is written to two slots in
+    turn, each with a checksum, so that the one before the last stays whole whatever happens to the last.
     """
 
-    def __init__(self, file: Path) -> None:
-        """Make the database."""
-        try:
-            # Autocommit: transactions are begun by hand. One thread at a time, but not always the same one.
-            self._database = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = NORMAL")
-            self._database.executescript(_SCHEMA)
-        except sqlite3.Error as error:
-            raise ConfigError(f"cannot make the run's database {file}: {error}") from error
+    def __init__(self, folder: Path) -> None:
+        """Take a run's folder, which no other process may write to; see ``create`` and ``open``."""
+        self._file = folder / FILE
+        self._lock = _locked(folder)
         self._records: list[tuple[float, ...]] = []
         self._evaluations: list[tuple[int, int, int | None, float]] = []
         self._due = time.monotonic()
+        self._saved = 0
+        self._events: Counter[str] = Counter()
+        with self._telling("open"):
+            # Autocommit: transactions are begun by hand. One thread at a time, but not always the same one.
+            self.database = sqlite3.connect(
+                self._file, isolation_level=None, check_same_thread=False, timeout=_SECONDS_FOR_A_LOCK
+            )
+            self.database.execute("PRAGMA synchronous = NORMAL")
 
-    def describe(self, description: dict[str, object], members: list[Member]) -> None:
-        """Write what the run is, and who takes part."""
-        facts = [(key, json.dumps(value)) for key, value in description.items()]
+    @classmethod
+    def create(cls, folder: Path, description: dict[str, Any]) -> Self:
+        """Make the database of a new run."""
+        store = cls(folder)
+        with store._telling("make"):
+            store.database.execute("PRAGMA journal_mode = WAL")
+        with store._transaction():
+            for statement in _SCHEMA.split(";"):  # executescript would commit
+                store.database.execute(statement)
+            store._describe(description)
+        return store
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Open the database of a run that is to be resumed."""
+        if not (folder / FILE).is_file():
+            raise ConfigError(f"there is no run to resume in {folder}: it has no {FILE}")
+        store = cls(folder)
+        with store._telling("read"):
+            (store._saved,) = store.database.execute("SELECT coalesce(max(saved), 0) FROM state").fetchone()
+            store._events.update(dict(store.database.execute("SELECT kind, count(*) FROM events GROUP BY kind")))
+        return store
+
+    def begin(self, members: Sequence[Member], state: State) -> None:
+        """Write who takes part, and where the run begins."""
         clients = [(i, m.name, m.rows, m.columns, m.shards, m.digest) for i, m in enumerate(members)]
-        with self._database:
-            self._database.execute("BEGIN")
-            self._database.executemany("INSERT OR REPLACE INTO run VALUES (?, ?)", facts)
-            self._database.executemany("INSERT OR REPLACE INTO clients VALUES (?, ?, ?, ?, ?, ?)", clients)
+        with self._transaction():
+            self.database.executemany("INSERT INTO clients VALUES (?, ?, ?, ?, ?, ?, NULL)", clients)
+            self._write(state)
+        self._written()
+
+    def rewind(self, round_: int) -> None:
+        """Forget the records of a round and those after it: they are computed anew."""
+        with self._transaction():
+            for table in ("rounds", "evaluations"):
+                self.database.execute(f"DELETE FROM {table} WHERE round >= ?", (round_,))  # noqa: S608  # ours
 
     def add(self, record: Record, seconds: float, state: State) -> None:
         """Take a round's record; write it, with the state and those before it, when it is time to."""
@@ -77,18 +124,115 @@ class Store:
 
     def save(self, state: State) -> None:
         """Write the state and the records that led to it, in one transaction."""
-        row = (1, state.round, state.gamma_sum, state.k_sum)
-        with self._database:
-            self._database.execute("BEGIN")
-            self._database.executemany("INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?)", self._records)
-            self._database.executemany("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?)", self._evaluations)
-            self._database.execute("INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)", row)
-            for name in ("x", "gamma_sum_x", "k_sum_x"):  # one at a time: SQLite copies what it is given
-                entries = as_entries(getattr(state, name)).data
-                self._database.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (name, entries))
-        self._records.clear()
-        self._evaluations.clear()
+        with self._transaction():
+            self._write(state)
+        self._written()
+
+    def leave_out(self, members: Sequence[Member], state: State, event: Event) -> None:
+        """Write, to the disk, that the run goes on without some clients, from this state."""
+        with self._telling("write"):
+            self.database.execute("PRAGMA synchronous = FULL")
+        with self._transaction():
+            left = [(state.round, member.name) for member in members]
+            self.database.executemany("UPDATE clients SET left_out = ? WHERE name = ?", left)
+            self._note(event)
+            self._write(state)
+        self._written()
+        with self._telling("write"):
+            self.database.execute("PRAGMA synchronous = NORMAL")
+
+    def note(self, event: Event) -> None:
+        """Write an event."""
+        with self._transaction():
+            self._note(event)
+
+    def finish(self, facts: dict[str, Any]) -> None:
+        """Write how the run ended."""
+        with self._transaction():
+            self._describe(facts)
+
+    def event_counts(self) -> dict[str, int]:
+        """Return how many events of each kind there were."""
+        with self._telling("read"):
+            rows = self.database.execute("SELECT kind, sum(count) FROM events GROUP BY kind ORDER BY min(id)")
+            return dict(rows.fetchall())
+
+    def seconds(self) -> list[float]:
+        """Return how long each round took, of those that are written."""
+        with self._telling("read"):
+            return [seconds for (seconds,) in self.database.execute("SELECT seconds FROM rounds")]
 
     def close(self) -> None:
         """Close the file; what was added and not saved is not written."""
-        self._database.close()
+        self.database.close()
+        os.close(self._lock)
+
+    def _describe(self, facts: dict[str, Any]) -> None:
+        rows = [(key, json.dumps(value)) for key, value in facts.items()]
+        self.database.executemany("INSERT OR REPLACE INTO run VALUES (?, ?)", rows)
+
+    def _write(self, state: State) -> None:
+        slot = self._saved % 2
+        self.database.executemany("INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?)", self._records)
+        self.database.executemany("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?)", self._evaluations)
+        vectors = [as_entries(getattr(state, name)) for name in VECTORS]
+        for name, vector in zip(VECTORS, vectors, strict=True):  # one at a time: SQLite copies what it is given
+            self.database.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", (slot, name, vector.data))
+        numbers = (state.round, state.since, int(state.last is not None), state.gamma_sum, state.k_sum)
+        row = (slot, self._saved + 1, *numbers, checksum(*vectors))
+        self.database.execute("INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+    def _written(self) -> None:
+        self._saved += 1
+        self._records.clear()
+        self._evaluations.clear()
+
+    def _note(self, event: Event) -> None:
+        self._events[event.kind] += 1
+        if self._events[event.kind] > _MOST_EVENTS:
+            last = "SELECT max(id) FROM events WHERE kind = ?"
+            self.database.execute(
+                f"UPDATE events SET at = ?, text = ?, count = count + 1 WHERE id = ({last})",  # noqa: S608  # ours
+                (event.at, f"{event.text} (and others)", event.kind),
+            )
+        else:
+            row = (event.at, event.round, event.kind, event.client, event.text, event.count)
+            self.database.execute("INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?)", row)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._telling("write"), self.database:
+            self.database.execute("BEGIN IMMEDIATE")
+            yield
+
+    @contextmanager
+    def _telling(self, what: str) -> Iterator[None]:
+        """Turn SQLite's errors into ours, with what to do."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"cannot {what} {self._file}: {error}; what was saved before is still in it: see that the disk has "
+                "space and that nobody else writes there, then go on with --resume"
+            ) from error
+
+
+def checksum(*vectors: Any) -> int:  # noqa: ANN401  # anything with a buffer
+    """Return a checksum of the entries of vectors."""
+    total = 0
+    for vector in vectors:
+        total = crc32(vector, total)
+    return total
+
+
+def _locked(folder: Path) -> int:
+    """Take the folder for this process; the lock goes with it, however it ends."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise ConfigError(f"another server runs in {folder}; end it first") from None
+    except OSError as error:
+        _log.warning("cannot lock %s (%s): see that no other server runs there", folder, error.strerror)
+    return handle

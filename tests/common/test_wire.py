@@ -89,12 +89,16 @@ def test_bytes_are_little_endian_float64() -> None:
     assert pack(np.array([1.0, -2.0])).hex() == "000000000000f03f00000000000000c0"
 
 
-def test_slice_at_zero_begins_anew() -> None:
-    """A round that is sent again overwrites the half that came before."""
+def test_vector_that_broke_off_is_noticed_and_can_be_cleared() -> None:
+    """A slice at 0 does not continue a half; after clear() it begins anew, and so it does after a whole."""
     assembly = Assembly(4, 1)
     assert not assembly.add(0, pack(np.array([9.0, 9.0])))
-    assert not assembly.add(0, pack(np.array([1.0, 2.0])))
-    assert assembly.add(2, pack(np.array([3.0, 4.0])))
+    with pytest.raises(ContractError, match="2 of 4 entries are there"):
+        assembly.add(0, pack(np.array([1.0, 2.0])))
+    assembly.clear()
+    for _ in range(2):
+        assert not assembly.add(0, pack(np.array([1.0, 2.0])))
+        assert assembly.add(2, pack(np.array([3.0, 4.0])))
     np.testing.assert_array_equal(assembly.vectors[0], [1.0, 2.0, 3.0, 4.0])
 
 

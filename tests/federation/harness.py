@@ -219,8 +219,8 @@ def rounds_done(out: Path) -> int:
     """Return how far a run's database says it is."""
     try:
         with sqlite3.connect(f"file:{out}/run.sqlite?mode=ro", uri=True) as database:
-            row = database.execute("SELECT round FROM state").fetchone()
+            row = database.execute("SELECT max(round) FROM state").fetchone()
         database.close()
     except sqlite3.Error:
         return 0
-    return int(row[0]) if row else 0
+    return int(row[0] or 0)

@@ -37,7 +37,7 @@ def test_interrupted_run_saves_its_state_and_ends_its_clients(tmp_path: Path) ->
     assert not any(alive(pid) for pid in clients)
     with sqlite3.connect(tmp_path / "run/run.sqlite") as database:
         (round_,), (last,) = (
-            database.execute(q).fetchone() for q in ("SELECT round FROM state", "SELECT max(round) FROM rounds")
+            database.execute(q).fetchone() for q in ("SELECT max(round) FROM state", "SELECT max(round) FROM rounds")
         )
     database.close()
     assert round_ == last + 1 > 3

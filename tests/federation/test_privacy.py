@@ -27,7 +27,7 @@ WORDS = {
     "Setup": ["offset", "lo", "hi", "center"],
     "Order": ["round", "attempt", "gamma", "weight", "offset", "x", "h", "evaluate"],
     "Closing": ["offset", "x"],
-    "Refused": ["round", "attempt", "reason"],
+    "Refused": ["round", "reason", "put_out"],
     "Goodbye": ["finished", "reason"],
     "StatusReply": ["run_id", "round", "clients_present", "clients_expected"],
     "JoinRequest": ["protocol", "name", "rows", "columns", "shards", "token"],

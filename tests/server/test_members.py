@@ -6,6 +6,7 @@ import pytest
 
 from fism_common.errors import MismatchError, NameTakenError, NotAllowedError
 from fism_common.pb import federation_pb2 as pb
+from fism_server.link import Link
 from fism_server.members import Member, Members
 
 
@@ -16,7 +17,7 @@ def request(name: str = "a", rows: int = 3, columns: int = 2, shards: int = 1, t
 
 def connect(member: Member) -> Member:
     """Give a member a stream."""
-    member.link = object()
+    member.link = Link(member, lambda: None)
     return member
 
 
@@ -35,9 +36,41 @@ def test_tokens_are_different_and_lead_to_their_member() -> None:
     members = Members(2, None)
     a, b = members.join(request("a")), members.join(request("b"))
     assert a.token != b.token
-    assert members.by_token(a.token) is a
+    assert members.open(a.token, b"") is a
     with pytest.raises(NotAllowedError):
-        members.by_token(b"")
+        members.open(b"", b"")
+
+
+def test_client_that_comes_back_with_other_rows_is_refused() -> None:
+    """Of the same number: their digest tells."""
+    members = Members(1, None)
+    first = members.join(request("a"))
+    members.open(first.token, b"digest")
+    members.begun = True
+    with pytest.raises(MismatchError, match="'a' began the run with other rows"):
+        members.open(members.join(request("a")).token, b"another")
+
+
+def test_client_that_the_run_went_on_without_is_refused() -> None:
+    """With the round; the others have their places."""
+    members = Members(2, None)
+    a, b = members.join(request("a")), members.join(request("b"))
+    members.begun = True
+    members.leave_out([a], 7)
+    assert (members.in_order(), members.expected) == ([b], 1)
+    with pytest.raises(NotAllowedError, match="went on without it in round 7"):
+        members.join(request("a"))
+    with pytest.raises(NotAllowedError, match="has its 1 clients"):
+        members.join(request("c"))
+
+
+def test_client_started_anew_has_a_clean_slate() -> None:
+    """After it was put out, when somebody has seen to it."""
+    members = Members(1, None)
+    first = members.join(request("a"))
+    members.begun, first.offences, first.put_out = True, 3, True
+    assert not members.join(request("a")).put_out
+    assert first.offences == 0
 
 
 def test_taken_name_is_refused_while_its_client_is_connected() -> None:

@@ -9,15 +9,15 @@ import fism
 from fism_common.errors import NumericalError
 from fism_common.exchange import Order, Reply
 from fism_server.outer import SquaredNorm
-from fism_server.rounds import Rounds, Stop
+from fism_server.rounds import Rounds, State, Stop
 
 STEPS = fism.PowerSteps(gamma=0.5, a=0.75, lam=2.0, b=0.125)
 
 
 def begin(rounds: int = 3, tolerance: float | None = None, first_round: int = 1) -> Rounds:
     """Return a run in two dimensions."""
-    start = np.array([1.0, 2.0])
-    return Rounds(SquaredNorm(), STEPS, m=8, start=start, rounds=rounds, tolerance=tolerance, first_round=first_round)
+    state = State.at(first_round, np.array([1.0, 2.0]))
+    return Rounds(SquaredNorm(), STEPS, m=8, state=state, last_round=first_round + rounds - 1, tolerance=tolerance)
 
 
 def reply(*x: float, inner: float = 1.0) -> Reply:
@@ -93,10 +93,49 @@ def test_replies_that_show_the_run_has_settled_are_discarded() -> None:
 )
 def test_large_change_of_any_of_the_three_goes_on(after: tuple[float, float], inner: float, settled: bool) -> None:  # noqa: FBT001
     """H = |x|^2 / 2 changes twice as much as x does along x, and not at all around it."""
-    start = np.array([100.0, 0.0])
-    rounds = Rounds(SquaredNorm(), STEPS, m=8, start=start, rounds=9, tolerance=0.02)
+    state = State.at(1, np.array([100.0, 0.0]))
+    rounds = Rounds(SquaredNorm(), STEPS, m=8, state=state, last_round=9, tolerance=0.02)
     rounds.close([reply(*after, inner=4.0)])
     assert (rounds.close([reply(*after, inner=inner)]) is None) is settled
+
+
+def test_restarted_round_keeps_all_but_the_rows() -> None:
+    """The same x_k, h and gamma_k; lambda_k over the rows that are left."""
+    rounds = begin()
+    rounds.close([reply(0.5, 0.5)])
+    before = rounds.order()
+    rounds.restart(m=5)
+    after = rounds.order()
+    assert (after.round, after.x, after.h, after.gamma) == (2, before.x, before.h, before.gamma)
+    assert after.weight == STEPS.lam(2) / 5
+
+
+def test_restart_begins_the_means_anew_and_compares_no_values_across_it() -> None:
+    """F is another function from there on."""
+    rounds = begin(rounds=9, tolerance=0.5)
+    rounds.close([reply(1.1, 2.1, inner=4.0)])
+    rounds.restart(m=5)
+    record = rounds.close([reply(3.0, 3.0, inner=4.1)])
+    assert record is not None
+    assert rounds.state.since == 2
+    np.testing.assert_array_equal(rounds.state.average, [1.1, 2.1])
+    np.testing.assert_array_equal(rounds.state.weighted, [1.1, 2.1])
+
+
+def test_restart_after_the_last_round_keeps_the_means() -> None:
+    """There is no round to begin again; F at the answer is not compared."""
+    rounds = begin(rounds=1, tolerance=0.5)
+    rounds.close([reply(1.0, 2.0, inner=4.0)])
+    rounds.restart(m=5)
+    rounds.conclude(4.0)
+    assert rounds.stopped is Stop.ROUNDS
+    np.testing.assert_array_equal(rounds.state.average, [1.0, 2.0])
+
+
+def test_state_after_the_last_round_has_stopped() -> None:
+    """A run that is resumed there has only its closing exchange left."""
+    state = State.at(4, np.ones(2))
+    assert Rounds(SquaredNorm(), STEPS, m=8, state=state, last_round=3).stopped is Stop.ROUNDS
 
 
 def test_closing_value_settles_the_last_round() -> None:

@@ -421,26 +421,28 @@ Global___Closing: _TypeAlias = Closing  # noqa: Y015
 
 @_typing.final
 class Refused(_message.Message):
-    """A reply was not used."""
+    """A message of the client was not used. If it was an answer, the question comes again."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ROUND_FIELD_NUMBER: _builtins.int
-    ATTEMPT_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    PUT_OUT_FIELD_NUMBER: _builtins.int
     round: _builtins.int
-    attempt: _builtins.int
+    """The round under way."""
     reason: _builtins.str
+    put_out: _builtins.bool
+    """Whether this was once too often: the stream ends, and the client does not come back by itself."""
     def __init__(
         self,
         *,
         round: _builtins.int = ...,
-        attempt: _builtins.int = ...,
         reason: _builtins.str = ...,
+        put_out: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "reason", b"reason", "round", b"round"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["put_out", b"put_out", "reason", b"reason", "round", b"round"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

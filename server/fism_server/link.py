@@ -1,0 +1,104 @@
+"""The server's end of one client's stream: what is to be sent on it, and what was asked and is not answered yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fism_common.errors import ContractError
+from fism_common.exchange import Reply
+from fism_common.wire import Assembly, from_message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fism_common.exchange import Evaluation
+    from fism_common.pb import federation_pb2 as pb
+    from fism_server.members import Member
+
+Key = tuple[int, int]
+"""A question: its round, 0 for the closing exchange, and which attempt at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer to a question that was asked on the stream."""
+
+    key: Key
+    reply: Reply
+    evaluation: Evaluation | None = None
+    fault: str | None = None
+    """Why it cannot be used, as far as the stream alone shows it."""
+
+
+class Link:
+    """One stream."""
+
+    def __init__(self, member: Member, end: Callable[[], object]) -> None:
+        """Take the member, and what ends the stream."""
+        self.member, self.end = member, end
+        self.outbox: asyncio.Queue[list[bytes] | None] = asyncio.Queue()
+        self.finished = False
+        self._asked: deque[Key] = deque()
+        self._assembly = Assembly(member.columns, 1)
+        self._evaluation: Evaluation | None = None
+
+    def ask(self, key: Key, messages: list[bytes]) -> None:
+        """Send a question."""
+        self._asked.append(key)
+        self.outbox.put_nowait(messages)
+
+    def post(self, *messages: pb.ServerMessage) -> None:
+        """Send what needs no answer."""
+        self.outbox.put_nowait([message.SerializeToString() for message in messages])
+
+    def finish(self) -> None:
+        """End the stream when all that was posted is sent."""
+        self.finished = True
+        self.outbox.put_nowait(None)
+
+    def take(self, message: pb.ClientMessage, x: bytes | memoryview) -> Answer | None:
+        """Take a message; return the answer that it completes, if it does.
+
+        Raises ContractError for a message that answers nothing that was asked here.
+        """
+        match message.WhichOneof("kind"):
+            case "reply":
+                return self._reply(message.reply, x)
+            case "closed":
+                return self._closed(message.closed)
+            case kind:
+                raise ContractError(f"a message {kind!r} has no place in an open stream")
+
+    def _reply(self, message: pb.Reply, x: bytes | memoryview) -> Answer | None:
+        key = (message.round, message.attempt)
+        if key not in self._asked or message.round == 0:
+            raise ContractError(
+                f"a reply to round {message.round}, attempt {message.attempt}, which was not asked or is answered"
+            )
+        shards, vector = self.member.shards, self._assembly.vectors[0]
+        if message.offset == 0:
+            self._evaluation = from_message(message.evaluation) if message.HasField("evaluation") else None
+        try:
+            if not self._assembly.add(message.offset, x):
+                return None
+        except ContractError as error:
+            self._assembly.clear()
+            return self._answered(Answer(key, Reply(vector, message.inner, shards), fault=str(error)))
+        return self._answered(Answer(key, Reply(vector, message.inner, shards), self._evaluation))
+
+    def _closed(self, message: pb.Closed) -> Answer:
+        key = next((key for key in self._asked if key[0] == 0), None)
+        if key is None:
+            raise ContractError("a closing answer, which was not asked or is given")
+        evaluation = from_message(message.evaluation) if message.HasField("evaluation") else None
+        reply = Reply(self._assembly.vectors[0], message.inner, self.member.shards)
+        return self._answered(Answer(key, reply, evaluation))
+
+    def _answered(self, answer: Answer) -> Answer:
+        """Expect no more answers to this question and those before it."""
+        while self._asked.popleft() != answer.key:
+            pass
+        return answer

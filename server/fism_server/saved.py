@@ -1,0 +1,94 @@
+"""What a run's database says, for those who go on from it or look at it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fism_common.errors import ConfigError, StoreError
+from fism_server.events import Event, Kind
+from fism_server.members import Member
+from fism_server.rounds import Record, State
+from fism_server.store import FILE, VECTORS, checksum
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fism_common.vectors import Vector
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A run as it was saved."""
+
+    facts: dict[str, Any]
+    members: list[Member]
+    """Those who take part, in federation order; none if the rounds had not begun."""
+    left_out: dict[str, int]
+    """Those whom the run went on without, and from which round."""
+    state: State | None
+    """Where to go on; None if the rounds had not begun."""
+
+
+def load(database: sqlite3.Connection, file: Path) -> Saved:
+    """Return the newest state that is whole, with all that belongs to it; raise StoreError if there is none."""
+    try:
+        (sound,) = database.execute("PRAGMA quick_check(1)").fetchone()
+        facts = {key: json.loads(value) for key, value in database.execute("SELECT key, value FROM run")}
+        rows = database.execute(
+            "SELECT name, rows, columns, shards, digest, left_out FROM clients ORDER BY position"
+        ).fetchall()
+        state = _newest(database) if rows else None
+    except (sqlite3.Error, json.JSONDecodeError) as error:
+        raise StoreError(f"{file} is damaged ({error}); restore it from a copy, or begin a new run") from error
+    if rows and state is None:
+        raise StoreError(f"{file} is damaged (no state in it is whole); restore it from a copy, or begin a new run")
+    if sound != "ok":
+        whole = f"; its state of round {state.round} can still be read" if state else ""
+        raise StoreError(f"{file} is damaged ({sound}){whole}; restore it from a copy, or begin a new run")
+    members = [Member(row[0], row[1], row[2], row[3], digest=row[4]) for row in rows if row[5] is None]
+    return Saved(facts, members, {row[0]: row[5] for row in rows if row[5] is not None}, state)
+
+
+def _newest(database: sqlite3.Connection) -> State | None:
+    """Return the newest state whose vectors are as they were written."""
+    slots = database.execute(
+        "SELECT slot, round, since, compares, gamma_sum, k_sum, crc FROM state ORDER BY saved DESC"
+    ).fetchall()
+    for slot, round_, since, compares, gamma_sum, k_sum, crc in slots:
+        found: dict[str, bytes] = dict(database.execute("SELECT name, entries FROM vectors WHERE slot = ?", (slot,)))
+        x, gamma_sum_x, k_sum_x = (found.get(name, b"") for name in VECTORS)
+        if checksum(x, gamma_sum_x, k_sum_x) == crc:
+            last = _record(database, round_ - 1) if compares else None
+            vectors = map(_vector, (x, gamma_sum_x, k_sum_x))
+            return State(round_, next(vectors), last, next(vectors), gamma_sum, next(vectors), k_sum, since)
+    return None
+
+
+def _record(database: sqlite3.Connection, round_: int) -> Record:
+    columns = "round, gamma, lam, inner, outer, change"
+    return Record(*database.execute(f"SELECT {columns} FROM rounds WHERE round = ?", (round_,)).fetchone())  # noqa: S608
+
+
+def _vector(entries: bytes) -> Vector:
+    return np.frombuffer(entries, "<f8").astype(float)  # a copy: the state is added to
+
+
+def events(folder: Path) -> list[Event]:
+    """Return the events of a run, also of one that is under way."""
+    file = folder / FILE
+    if not file.is_file():
+        raise ConfigError(f"there is no run in {folder}: it has no {FILE}")
+    try:
+        database = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
+        try:
+            rows = database.execute("SELECT round, kind, client, text, at, count FROM events ORDER BY id").fetchall()
+        finally:
+            database.close()
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot read {file}: {error}") from error
+    return [Event(row[0], Kind(row[1]), *row[2:]) for row in rows]
