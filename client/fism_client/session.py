@@ -88,7 +88,7 @@ class Session:
         self._run_id = ""
         self._token = self._shard_digest = b""
         self._solution: Vector | None = None
-        self._heard = False
+        self._heard = self._lost = False
         self._stream: Stream | None = None
         self._leaving: asyncio.Task[None] | None = None
 
@@ -135,6 +135,7 @@ class Session:
             try:
                 return await self._connect()
             except (_LostError, _TakenError) as lost:
+                self._lost = True
                 if self._heard:  # only a server that spoke on the stream has ended the search for one
                     pause, lost_since, self._heard = _SHORTEST_PAUSE, time.monotonic(), False
                 self._bear(lost, time.monotonic() - lost_since)
@@ -171,7 +172,8 @@ class Session:
         if not self._run_id:
             self._run_id, self._shard_digest = joined.run_id, self._digest(joined.run_id)
         self._token = joined.token
-        _log.info("joined client=%s run=%s", who.name, joined.run_id)
+        level = logging.WARNING if self._lost else logging.INFO  # whoever read of the loss wants to read of its end
+        _log.log(level, "joined client=%s run=%s round=%d", who.name, joined.run_id, joined.round)
         return joined
 
     async def _converse(self, channel: grpc.aio.Channel, joined: pb.JoinReply) -> Vector:
@@ -194,8 +196,7 @@ class Session:
                     answers = conversation.order(message.order, x, h, self._working())
                 else:
                     answers = self._handle(message, joined, conversation)
-                for answer in answers:
-                    await stream.write(answer)
+                await _write(stream, answers)
             raise _translate_status(await stream.code(), await stream.details())
         except grpc.RpcError as error:
             raise _translate(error) from None
@@ -287,6 +288,14 @@ async def _read(stream: Stream) -> Received | None:
     return received if isinstance(received, tuple) else None
 
 
+async def _write(stream: Stream, messages: Iterable[bytes]) -> None:
+    try:
+        for message in messages:
+            await stream.write(message)
+    except (grpc.RpcError, asyncio.InvalidStateError):  # it has no reason in it; joining again brings one
+        raise _LostError("the stream ended before the answer was sent") from None
+
+
 async def _say_goodbye(stream: Stream) -> None:
     """Tell the server that this client goes on purpose, and wait a little for it to end the stream."""
     leaving = pb.ClientMessage(leaving=pb.Leaving(reason="interrupted")).SerializeToString()
@@ -311,4 +320,5 @@ def _translate_status(code: grpc.StatusCode, details: str | None) -> Exception:
         return _LostError("the server ended the stream without a goodbye")
     if code == grpc.StatusCode.UNIMPLEMENTED:
         return MismatchError("the server speaks another protocol; install the same version of fism at both ends")
-    return _LostError(f"no connection ({details})")  # a connection that breaks has many names
+    # A connection that breaks has many names; of gRPC's nested reasons the innermost says what happened.
+    return _LostError(f"no connection ({(details or code.name).rpartition(': ')[2]})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 @contextmanager
 def command(*, quiet: bool = False, verbose: bool = False) -> Iterator[None]:
     """Run a command: set up its log, and end the process with the exit code that an error means."""
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # what its core says besides is for its makers
     level = logging.INFO if verbose else logging.ERROR if quiet else logging.WARNING
     logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     logging.captureWarnings(capture=True)

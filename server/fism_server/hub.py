@@ -186,7 +186,7 @@ class Hub:
         return False
 
     def _put_out(self, link: Link, reason: str) -> None:
-        link.member.put_out = True
+        link.member.put_out = reason
         link.post(pb.ServerMessage(refused=pb.Refused(round=self.round, reason=reason, put_out=True)))
         link.finish()
         self._journal.note(Kind.PUT_OUT, link.member.name, reason)

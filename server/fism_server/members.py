@@ -39,8 +39,8 @@ class Member:
     away_since: float | None = None
     """When it was lost, by the monotonic clock; None while it has a stream, and before it had one."""
     offences: int = 0
-    put_out: bool = False
-    """Whether it offended too often, and has not been started anew since."""
+    put_out: str = ""
+    """Why it was put out, until it is started anew."""
 
 
 class Members:
@@ -164,8 +164,8 @@ class Members:
                 f"{known.name!r} joined with {known.rows} rows in {known.shards} shards, and comes back with "
                 f"{request.rows} in {request.shards}; come back with the same data"
             )
-        if not same:
-            known.token = secrets.token_bytes(16)  # a new process: the old one's token is void
-        if known.put_out:
-            known.put_out, known.offences = False, 0  # started anew by somebody who has read why
+        if same and known.put_out:
+            raise NotAllowedError(f"{known.name!r} is put out: {known.put_out}")
+        if not same:  # a new process: the old one's token is void, and its offences are
+            known.token, known.put_out, known.offences = secrets.token_bytes(16), "", 0
         return known

@@ -29,8 +29,8 @@ class Progress:
         self._text = Text()
         self._last_line = self._last_wait = 0.0
         self._awaited: set[str] = set()
-        self._first = time.monotonic()
-        self._done = 0
+        self._pace: float | None = None
+        """Seconds a round, of late."""
 
     def __enter__(self) -> Self:
         """Begin to show."""
@@ -51,13 +51,11 @@ class Progress:
     def round(self, record: Record, present: int, expected: int, seconds: float) -> None:
         """Show that a round is done."""
         now = time.monotonic()
-        self._done += 1
-        if self._done == 1:
-            self._first = now - seconds
+        self._pace = seconds if self._pace is None else 0.95 * self._pace + 0.05 * seconds
         if self._quiet or (not self._live.is_started and now - self._last_line < _SECONDS_BETWEEN_LINES):
             return
         self._last_line = now
-        left = (self._rounds - self._done) * (now - self._first) / self._done
+        left = (self._rounds - record.round) * self._pace
         line = (
             f"round {record.round}  F {record.inner:.5g}  H {record.outer:.5g}  change {record.change:.1e}  "
             f"clients {present}/{expected}  {seconds * 1e3:.1f} ms  {_duration(left)} left"

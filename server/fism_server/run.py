@@ -213,8 +213,8 @@ class Run:
         names = ", ".join(member.name for member in absent)
         why = "put out" if all(member.put_out for member in absent) else f"away for over {self._limits.absence:g} s"
         left = self._members.expected - len(absent)
-        if self._limits.absent is not Absent.CONTINUE or not left:
-            rule = "limits.absent says to stop" if left else "no client is left"
+        if self._limits.absent is Absent.STOP or not left:
+            rule = "limits.absent says to stop" if self._limits.absent is Absent.STOP else "no client is left"
             raise StoppedError(f"{names} {why}, and {rule}; go on with fism server --resume {self._job.out}")
         self._members.leave_out(absent, rounds.state.round)
         m = sum(member.rows for member in self._members.in_order())

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,14 +60,28 @@ class Federation:
     files: list[Path]
     config: Path
     rounds: int
+    names: list[str]
 
-    def solve(self, order: list[int] | None = None) -> fism.Result:
+    def file(self, name: str) -> Path:
+        """Return the shard of a client."""
+        return self.files[self.names.index(name)]
+
+    def solve(
+        self,
+        order: list[int] | None = None,
+        *,
+        rounds: int | None = None,
+        first_round: int = 1,
+        start: np.ndarray | None = None,
+    ) -> fism.Result:
         """Return what one process makes of the same shards, in this order."""
         problem = fism.Problem("logistic", fism.Box(-BOUND, BOUND), fism.ElasticNet(0.25, 1.5))
         n = self.pairs[0][0].shape[1]
-        start = np.random.default_rng(7).uniform(np.full(n, -BOUND), np.full(n, BOUND))
+        if start is None:
+            start = np.random.default_rng(7).uniform(np.full(n, -BOUND), np.full(n, BOUND))
         pairs = [self.pairs[i] for i in order] if order else self.pairs
-        return fism.solve(problem, pairs, steps=STEPS, rounds=self.rounds, start=start)
+        rounds = self.rounds if rounds is None else rounds
+        return fism.solve(problem, pairs, steps=STEPS, rounds=rounds, first_round=first_round, start=start)
 
 
 def federation(
@@ -91,10 +105,10 @@ def federation(
             pairs.append((A, b))
         files.append(file)
     config = folder / "run.toml"
-    clients = json.dumps(names) if names else count
+    listed = json.dumps(names) if names else count
     shards = json.dumps([file.name for file in files])
-    config.write_text(CONFIG.format(clients=clients, rounds=rounds, shards=shards, loss="logistic"))
-    return Federation(folder, pairs, files, config, rounds)
+    config.write_text(CONFIG.format(clients=listed, rounds=rounds, shards=shards, loss="logistic"))
+    return Federation(folder, pairs, files, config, rounds, names or [f"c{i}" for i in range(count)])
 
 
 def fism_command(*arguments: object, timeout: float = PATIENCE) -> subprocess.CompletedProcess[str]:
@@ -154,10 +168,20 @@ class Server:
         return self.process.wait(timeout=PATIENCE)
 
 
-@contextmanager
-def server(config: Path, out: Path, *arguments: object) -> Iterator[Server]:
+def server(config: Path, out: Path, *arguments: object) -> AbstractContextManager[Server]:
     """Run ``fism server`` on a free port; nothing of it is left at the end."""
-    process = popen("server", config, "--listen", "127.0.0.1:0", "--out", out, *arguments)
+    return serving(out, config, "--out", out, *arguments)
+
+
+def resumed(out: Path, *arguments: object, listen: str = "127.0.0.1:0") -> AbstractContextManager[Server]:
+    """Run ``fism server --resume``."""
+    return serving(out, "--resume", out, *arguments, listen=listen)
+
+
+@contextmanager
+def serving(out: Path, *arguments: object, listen: str = "127.0.0.1:0") -> Iterator[Server]:
+    """Run ``fism server`` with these arguments."""
+    process = popen("server", "--listen", listen, *arguments)
     running = Server(process, out)
     try:
         running.listen()
@@ -168,6 +192,21 @@ def server(config: Path, out: Path, *arguments: object) -> Iterator[Server]:
         for stream in (process.stdout, process.stderr):
             if stream is not None:
                 stream.close()
+
+
+@contextmanager
+def clients(address: str, given: Federation, *arguments: object) -> Iterator[dict[str, subprocess.Popen[str]]]:
+    """Start a client for every shard, under the name that the configuration gives it; none is left at the end.
+
+    What is put in the place of one is ended too.
+    """
+    running = {name: client(address, name, given.file(name), *arguments) for name in given.names}
+    try:
+        yield running
+    finally:
+        for process in running.values():
+            process.kill()
+            process.communicate()
 
 
 def client(address: str, name: str, data: Path, *arguments: object) -> subprocess.Popen[str]:
@@ -187,6 +226,20 @@ def assert_same_bytes(out: Path, expected: fism.Result) -> None:
         assert np.array([row[i] for row in rows]).tobytes() == expected.history[name].tobytes(), name
     summary = json.loads((out / "summary.json").read_text())
     assert (summary["inner"], summary["outer"]) == (expected.inner, expected.outer)
+
+
+def facts(out: Path, query: str) -> list[Any]:
+    """Return what a run's database answers."""
+    database = sqlite3.connect(f"file:{out}/run.sqlite?mode=ro", uri=True)
+    try:
+        return database.execute(query).fetchall()
+    finally:
+        database.close()
+
+
+def events(out: Path) -> list[tuple[str, str]]:
+    """Return the kind and the client of every event."""
+    return facts(out, "SELECT kind, client FROM events ORDER BY id")
 
 
 def children(pid: int) -> list[int]:
@@ -218,9 +271,6 @@ def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
 def rounds_done(out: Path) -> int:
     """Return how far a run's database says it is."""
     try:
-        with sqlite3.connect(f"file:{out}/run.sqlite?mode=ro", uri=True) as database:
-            row = database.execute("SELECT max(round) FROM state").fetchone()
-        database.close()
+        return int(facts(out, "SELECT max(round) FROM state")[0][0] or 0)
     except sqlite3.Error:
         return 0
-    return int(row[0] or 0)

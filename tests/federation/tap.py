@@ -1,4 +1,4 @@
-"""A wire tap."""
+"""A wire between a client and the server: it can be listened to, and it can fail in the ways that wires do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 
 
 class Tap:
-    """A wire tap: forwards a connection to the server, and keeps every byte that comes from it."""
+    """Forwards connections to a server, and keeps every byte that comes from it."""
 
     def __init__(self, address: str) -> None:
         """Listen on a free port."""
@@ -17,7 +17,10 @@ class Tap:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self.received: list[bytearray] = []
-        self._open: list[socket.socket] = []
+        self._open: list[tuple[socket.socket, socket.socket]] = []
+        self._swallowing: set[socket.socket] = set()
+        self._turn = threading.Event()
+        self._pause = 0.0
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -29,27 +32,46 @@ class Tap:
             far = socket.create_connection(self._target)
             kept = bytearray()
             self.received.append(kept)
-            self._open += [near, far]
+            self._open.append((near, far))
             threading.Thread(target=self._forward, args=(near, far, None), daemon=True).start()
             threading.Thread(target=self._forward, args=(far, near, kept), daemon=True).start()
 
-    @staticmethod
-    def _forward(source: socket.socket, target: socket.socket, kept: bytearray | None) -> None:
+    def _forward(self, source: socket.socket, target: socket.socket, kept: bytearray | None) -> None:
         with source, target:
             try:
                 while data := source.recv(2**16):
                     if kept is not None:
                         kept += data
-                    target.sendall(data)
+                    if self._pause:
+                        self._turn.wait(self._pause)
+                    if source not in self._swallowing:
+                        target.sendall(data)
             except OSError:
                 pass
 
     def cut(self) -> None:
-        """Break every connection, as a network does."""
-        for one in self._open:
+        """Break every connection, as a router that restarts does."""
+        for pair in self._open:
+            for one in pair:
+                with contextlib.suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+
+    def swallow(self) -> None:
+        """Deliver nothing more on the connections that are open, and say nothing: both ends are half open."""
+        self._swallowing |= {one for pair in self._open for one in pair}
+
+    def half_close(self) -> None:
+        """End the way from the client to the server, and leave the way back open."""
+        for _, far in self._open:
             with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                far.shutdown(socket.SHUT_WR)
+
+    def delay(self, seconds: float) -> None:
+        """Hold up all that is forwarded from now on."""
+        self._pause = seconds
 
     def close(self) -> None:
         """Listen no more."""
         self._listener.close()
+        self._turn.set()
+        self.cut()

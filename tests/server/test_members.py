@@ -65,10 +65,12 @@ def test_client_that_the_run_went_on_without_is_refused() -> None:
 
 
 def test_client_started_anew_has_a_clean_slate() -> None:
-    """After it was put out, when somebody has seen to it."""
+    """The process that was put out is told why; a new one has somebody who has seen to it."""
     members = Members(1, None)
     first = members.join(request("a"))
-    members.begun, first.offences, first.put_out = True, 3, True
+    members.begun, first.offences, first.put_out = True, 3, "it lied"
+    with pytest.raises(NotAllowedError, match="'a' is put out: it lied"):
+        members.join(request("a", token=first.token))
     assert not members.join(request("a")).put_out
     assert first.offences == 0
 

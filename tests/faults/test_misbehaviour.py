@@ -1,0 +1,247 @@
+"""A client that does not keep to the contract: nothing of it reaches the mean, and the honest ones finish."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import grpc
+import numpy as np
+import pytest
+from google.protobuf.message import DecodeError
+
+from fism_common.pb import federation_pb2 as pb
+from fism_common.wire import pack
+
+from ..federation.harness import assert_same_bytes, client, end, events, facts, federation, server
+from .double import PATIENCE, Double
+
+Change = Callable[[pb.Reply], None]
+
+
+def put(**fields: object) -> Change:
+    """Return what changes fields of a reply."""
+
+    def change(reply: pb.Reply) -> None:
+        for name, value in fields.items():
+            if isinstance(value, pb.Evaluation):
+                reply.evaluation.CopyFrom(value)
+            else:
+                setattr(reply, name, value)
+
+    return change
+
+
+BAD: dict[str, tuple[Change, str]] = {
+    "not finite": (put(x=pack(np.array([0.0, 1.0, math.nan, 0.0, 0.0]))), "entries that are not finite"),
+    "F not finite": (put(inner=math.inf), "F_i is inf"),
+    "outside X": (put(x=pack(np.full(5, 2.001))), "x is outside X"),
+    "too long": (put(x=pack(np.zeros(6))), "does not continue the vector"),
+    "half an entry": (put(x=b"\0" * 39), "does not continue the vector"),
+    "evaluation": (put(evaluation=pb.Evaluation(rows=3, right=4)), "4 of 3 rows held out"),
+    "huge evaluation": (put(evaluation=pb.Evaluation(rows=2**63)), "rows held out are said"),
+}
+STRAY: dict[str, Change] = {
+    "another round": put(round=7),
+    "too early": put(round=3),
+    "another attempt": put(attempt=2),
+    "round 0": put(round=0, attempt=1),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_answer_is_refused_and_asked_again(kind: str, tmp_path: Path) -> None:
+    """The client is told why; its next answer is used."""
+    given = federation(tmp_path, 2)
+    with server(given.config, tmp_path / "run") as running:
+        honest, double = client(running.address, "c0", given.files[0]), Double(running.address, "c1", given.files[1])
+        double.open()
+        order = double.answer_until(2)
+        bad = double.right_answer(order)
+        change, reason = BAD[kind]
+        change(bad.reply)
+        double.send(bad)
+        refused = double.receive().refused
+        assert reason in refused.reason
+        assert (refused.round, refused.put_out) == (2, False)
+        assert double.receive().order == order
+        double.send(double.right_answer(order))
+        assert double.finish().finished
+        assert (end(honest)[0], running.end()) == (0, 0)
+        double.close()
+    assert_same_bytes(tmp_path / "run", given.solve())
+    assert events(tmp_path / "run") == [("bad", "c1")]
+
+
+@pytest.mark.parametrize("kind", [*STRAY, "duplicate", "late", "garbage", "second opening", "closing"])
+def test_stray_message_is_refused_and_has_no_effect(kind: str, tmp_path: Path) -> None:
+    """The question that is open stays open."""
+    given = federation(tmp_path, 2)
+    with server(given.config, tmp_path / "run") as running:
+        honest, double = client(running.address, "c0", given.files[0]), Double(running.address, "c1", given.files[1])
+        double.open()
+        order = double.answer_until(2)
+        right = double.right_answer(order)
+        stray: pb.ClientMessage | bytes = pb.ClientMessage()
+        match kind:
+            case "duplicate":
+                double.send(right)
+                stray = double.right_answer(order)
+                stray.reply.x = pack(np.zeros(5))
+            case "late":
+                stray = double.right_answer(order)
+                stray.reply.round = 1
+            case "garbage":
+                stray = b"\xff\xff\xff"
+            case "second opening":
+                stray = pb.ClientMessage(opening=pb.Opening(token=b"x"))
+            case "closing":
+                stray = pb.ClientMessage(closed=pb.Closed(inner=1.0))
+            case _:
+                stray = double.right_answer(order)
+                STRAY[kind](stray.reply)
+        double.send(stray)
+        if kind != "duplicate":
+            assert not double.receive().refused.put_out
+            double.send(right)
+        assert double.finish().finished
+        assert (end(honest)[0], running.end()) == (0, 0)
+        double.close()
+    assert_same_bytes(tmp_path / "run", given.solve())
+    assert events(tmp_path / "run") == [("bad", "c1")]
+
+
+def test_answer_that_breaks_off_is_noticed(tmp_path: Path) -> None:
+    """Another one begins where a slice was to come."""
+    given = federation(tmp_path, 2)
+    with server(given.config, tmp_path / "run") as running:
+        honest, double = client(running.address, "c0", given.files[0]), Double(running.address, "c1", given.files[1])
+        double.open()
+        order = double.answer_until(2)
+        half, right = double.right_answer(order), double.right_answer(order)
+        half.reply.x = half.reply.x[:16]
+        double.send(half)
+        double.send(right)
+        assert "2 of 5 entries are there" in double.receive().refused.reason
+        assert double.receive().order == order
+        double.send(right)
+        assert double.finish().finished
+        assert (end(honest)[0], running.end()) == (0, 0)
+        double.close()
+    assert_same_bytes(tmp_path / "run", given.solve())
+
+
+def test_third_offence_puts_a_client_out(tmp_path: Path) -> None:
+    """With the reason; started anew it may come back, and then all goes well."""
+    given = federation(tmp_path, 2)
+    with server(given.config, tmp_path / "run") as running:
+        honest, double = client(running.address, "c0", given.files[0]), Double(running.address, "c1", given.files[1])
+        double.open()
+        double.answer_until(2)
+        for _ in range(3):
+            double.send(b"\xff")
+        said = [double.receive().refused for _ in range(3)]
+        assert [one.put_out for one in said] == [False, False, True]
+        assert "3 messages could not be used" in said[2].reason
+        with pytest.raises(StopIteration):
+            double.receive()
+        running.wait_for("put out: 3 messages could not be used.*client=c1")
+        double.open()
+        assert double.finish().finished
+        assert (end(honest)[0], running.end()) == (0, 0)
+        double.close()
+    assert_same_bytes(tmp_path / "run", given.solve())
+    assert [kind for kind, _ in events(tmp_path / "run")] == ["bad", "bad", "bad", "put out", "returned"]
+
+
+def test_closing_value_that_is_not_finite_is_asked_again(tmp_path: Path) -> None:
+    """F at the answer is checked as the replies are."""
+    given = federation(tmp_path, 1, rounds=1)
+    with server(given.config, tmp_path / "run") as running:
+        double = Double(running.address, "c0", given.files[0])
+        double.open()
+        double.send(double.right_answer(double.receive().order))
+        closing = double.receive().closing
+        double.send(pb.ClientMessage(closed=pb.Closed(inner=math.nan)))
+        assert "F_i is nan" in double.receive().refused.reason
+        assert double.receive().closing == closing
+        double.send(double.right_closing(closing))
+        assert double.finish().finished
+        assert running.end() == 0
+        double.close()
+    assert_same_bytes(tmp_path / "run", given.solve())
+
+
+def mutated(raw: bytes, rng: random.Random) -> bytes:
+    """Return a message with some bytes changed, cut out or put in; or any bytes at all."""
+    if rng.random() < 0.2:
+        return rng.randbytes(rng.randrange(200))
+    changed = bytearray(raw)
+    for _ in range(rng.randrange(1, 6)):
+        at = rng.randrange(len(changed) + 1)
+        match rng.randrange(3):
+            case 0:
+                changed[at : at + 1] = rng.randbytes(1)
+            case 1:
+                del changed[at : at + rng.randrange(9)]
+            case 2:
+                changed[at:at] = rng.randbytes(rng.randrange(9))
+    return bytes(changed)
+
+
+def is_as_good_as_right(raw: bytes, right: pb.Reply) -> bool:
+    """Whether nothing in a message shows that it is not the client's own: another point of X, say."""
+    try:
+        reply = pb.ClientMessage.FromString(raw).reply
+    except DecodeError:
+        return False
+    same = (reply.round, reply.attempt, reply.offset, len(reply.x)) == (right.round, right.attempt, 0, len(right.x))
+    return same and bool(np.all(np.abs(np.frombuffer(reply.x)) <= 2.001)) and math.isfinite(reply.inner)
+
+
+def resident(pid: int) -> int:
+    """Return a process's memory in bytes."""
+    return 4096 * int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+
+
+def test_ten_thousand_mutated_messages_do_no_harm(tmp_path: Path) -> None:
+    """Against Join, against streams without a name, and as a member: the bytes are right, the memory stays flat."""
+    given = federation(tmp_path, 2, rounds=400)
+    rng = random.Random(8)  # noqa: S311  # noise, not secrets
+    with server(given.config, tmp_path / "run") as running:
+        honest, double = client(running.address, "c0", given.files[0]), Double(running.address, "c1", given.files[1])
+        double.open()
+        order = double.answer_until(2)
+        strangers = grpc.insecure_channel(running.address)
+        joins: grpc.UnaryUnaryMultiCallable[bytes, bytes] = strangers.unary_unary("/fism.v1.Federation/Join")
+        rounds: grpc.StreamStreamMultiCallable[bytes, bytes] = strangers.stream_stream("/fism.v1.Federation/Round")
+        wish = pb.JoinRequest(protocol=1, name="c1", rows=7, columns=5, shards=1, token=b"t" * 16).SerializeToString()
+        first = pb.ClientMessage(opening=pb.Opening(token=b"t" * 16)).SerializeToString()
+        sizes = []
+        for i in range(4000):
+            with pytest.raises(grpc.RpcError):
+                joins(mutated(wish, rng), timeout=PATIENCE)
+            with pytest.raises(grpc.RpcError):
+                list(rounds(iter([mutated(first, rng)]), timeout=PATIENCE))
+            if i % 2000 == 1000:
+                sizes.append(resident(running.process.pid))
+        strangers.close()
+        answer = double.right_answer(order)
+        for _ in range(700):
+            for message in (mutated(answer.SerializeToString(), rng) for _ in range(3)):
+                if not is_as_good_as_right(message, answer.reply):
+                    double.send(message)
+            for _ in range(3):  # so that it is put out, whatever became of the others
+                double.send(b"\xff")
+            double.drain()
+            double.open()
+        sizes.append(resident(running.process.pid))
+        assert double.finish().finished
+        assert (end(honest)[0], running.end()) == (0, 0)
+        double.close()
+    assert max(sizes) - min(sizes) < 20e6
+    assert_same_bytes(tmp_path / "run", given.solve())
+    ((refused,),) = facts(tmp_path / "run", "SELECT sum(count) FROM events WHERE kind = 'refused'")
+    assert refused >= 8000
