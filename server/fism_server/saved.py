@@ -13,7 +13,7 @@ from fism_common.errors import ConfigError, StoreError
 from fism_server.events import Event, Kind
 from fism_server.members import Member
 from fism_server.rounds import Record, State
-from fism_server.store import FILE, VECTORS, checksum
+from fism_server.store import FILE, VECTORS, checksum, damaged
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,12 +44,11 @@ def load(database: sqlite3.Connection, file: Path) -> Saved:
         ).fetchall()
         state = _newest(database) if rows else None
     except (sqlite3.Error, json.JSONDecodeError) as error:
-        raise StoreError(f"{file} is damaged ({error}); restore it from a copy, or begin a new run") from error
+        raise damaged(file, error) from error
     if rows and state is None:
-        raise StoreError(f"{file} is damaged (no state in it is whole); restore it from a copy, or begin a new run")
+        raise damaged(file, "no state in it is whole")
     if sound != "ok":
-        whole = f"; its state of round {state.round} can still be read" if state else ""
-        raise StoreError(f"{file} is damaged ({sound}){whole}; restore it from a copy, or begin a new run")
+        raise damaged(file, sound)
     members = [Member(row[0], row[1], row[2], row[3], digest=row[4]) for row in rows if row[5] is None]
     return Saved(facts, members, {row[0]: row[5] for row in rows if row[5] is not None}, state)
 

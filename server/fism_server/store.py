@@ -211,10 +211,17 @@ class Store:
         try:
             yield
         except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+                raise damaged(self._file, error) from error
             raise StoreError(
                 f"cannot {what} {self._file}: {error}; what was saved before is still in it: see that the disk has "
                 "space and that nobody else writes there, then go on with --resume"
             ) from error
+
+
+def damaged(file: Path, reason: object) -> StoreError:
+    """Return the error for a database that is not as it was written."""
+    return StoreError(f"{file} is damaged ({reason}); restore it from a copy, or begin a new run")
 
 
 def checksum(*vectors: Any) -> int:  # noqa: ANN401  # anything with a buffer
