@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: help test check format stubs bench demo figures constraints clean
+.PHONY: help test long check format stubs bench demo figures constraints clean
 help:            ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*##/\t/'
 
@@ -14,8 +14,11 @@ $(STAMP): pyproject.toml constraints.txt
 
 # Federations fill both cores and watch deadlines: they run one at a time.
 test: $(STAMP)   ## run the tests
-	$(BIN)/pytest -n 2 --ignore tests/federation
+	$(BIN)/pytest -n 2 --ignore tests/federation -m 'not long'
 	$(BIN)/pytest tests/federation
+
+long: $(STAMP)   ## run the tests that take long: machines that die again and again, ten thousand bad messages
+	$(BIN)/pytest -m long
 
 check: $(STAMP)  ## lint, types, import rules, fresh stubs
 	$(BIN)/ruff format --check .

@@ -62,16 +62,20 @@ class Journal:
         self.round = 0
         """The round under way; 0 before the first."""
 
-    def note(self, kind: Kind, client: str, text: str) -> Event:
+    def note(self, kind: Kind, client: str, text: str) -> None:
         """Say an event and keep it."""
-        event = self.say(kind, client, text)
+        event = self.event(kind, client, text)
+        self.say(event)
         try:
             self._store.note(event)
         except StoreError as error:
             _log.error("not kept: %s", error)  # the next save of the state ends the run for it
-        return event
 
-    def say(self, kind: Kind, client: str, text: str) -> Event:
-        """Say an event that is kept by whoever asks, together with what it belongs to."""
-        _log.warning("%s: %s client=%s round=%d", kind, text, client or "-", self.round)
+    def event(self, kind: Kind, client: str, text: str) -> Event:
+        """Return an event of the current round, for whoever keeps it together with what it belongs to."""
         return Event(self.round, kind, client, text)
+
+    @staticmethod
+    def say(event: Event) -> None:
+        """Say an event."""
+        _log.warning("%s: %s client=%s round=%d", event.kind, event.text, event.client or "-", event.round)

@@ -219,8 +219,9 @@ class Run:
         self._members.leave_out(absent, rounds.state.round)
         m = sum(member.rows for member in self._members.in_order())
         rounds.restart(m)
-        event = self._journal.say(Kind.WITHOUT, names, f"{why}; {left} clients and {m} rows are left")
+        event = self._journal.event(Kind.WITHOUT, names, f"{why}; {left} clients and {m} rows are left")
         self._store.leave_out(absent, rounds.state, event)
+        self._journal.say(event)
         warn_if_not_covered(self._plan.steps, m, self._plan.outer.modulus, strict=False)
 
     def _finish(self, rounds: Rounds, inner: float, outer: float, held: Evaluation | None) -> dict[str, Any]:

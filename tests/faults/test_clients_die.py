@@ -5,11 +5,14 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
+
 from ..federation.harness import assert_same_bytes, client, clients, end, events, federation, rounds_done, server, until
 
 KILLS = 20
 
 
+@pytest.mark.long
 def test_killed_clients_change_no_byte(tmp_path: Path) -> None:
     """One of three, then all of them, twenty times in the middle of rounds; each is started again."""
     given = federation(tmp_path, 3, rounds=6000)

@@ -105,6 +105,7 @@ def test_full_file_system_ends_the_run_with_its_state_saved(given: Federation, t
     assert_same_bytes(kept, given.solve())
 
 
+@pytest.mark.long
 def test_locked_database_ends_the_run_with_its_state_saved(given: Federation, tmp_path: Path) -> None:
     """Another process that writes to it and does not end."""
     out = tmp_path / "run"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from ..federation.harness import assert_same_bytes, clients, end, federation, rounds_done, server, until
 
 
@@ -23,6 +25,7 @@ def use(pid: int) -> Use:
     return Use(4096 * pages, len(list((process / "task").iterdir())), len(list((process / "fd").iterdir())))
 
 
+@pytest.mark.long
 def test_five_thousand_rounds_leave_both_ends_as_they_were(tmp_path: Path) -> None:
     """Memory, threads and file handles of the server and of every client, of eight."""
     given, out = federation(tmp_path, 8, rounds=5000), tmp_path / "run"

@@ -7,6 +7,8 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from ..federation.harness import (
     assert_same_bytes,
     clients,
@@ -74,6 +76,7 @@ def test_client_that_misses_the_deadline_again_and_again_is_put_out(tmp_path: Pa
     assert kinds == ["lost", "returned", "lost", "returned", "put out", "refused"]
 
 
+@pytest.mark.long
 def test_frozen_client_is_noticed_by_its_silence(tmp_path: Path) -> None:
     """Long before the round's limit: it answers no ping."""
     given = federation(tmp_path, 2, rounds=2000)
@@ -87,6 +90,7 @@ def test_frozen_client_is_noticed_by_its_silence(tmp_path: Path) -> None:
     assert_same_bytes(tmp_path / "run", given.solve())
 
 
+@pytest.mark.long
 def test_frozen_server_is_noticed_and_held_against_nobody(tmp_path: Path) -> None:
     """Clients look for it; thawed after all limits, it goes on with all of them, though it may not wait for any."""
     given = federation(tmp_path, 2, rounds=2000)

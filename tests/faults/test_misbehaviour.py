@@ -206,6 +206,7 @@ def resident(pid: int) -> int:
     return 4096 * int(Path(f"/proc/{pid}/statm").read_text().split()[1])
 
 
+@pytest.mark.long
 def test_ten_thousand_mutated_messages_do_no_harm(tmp_path: Path) -> None:
     """Against Join, against streams without a name, and as a member: the bytes are right, the memory stays flat."""
     given = federation(tmp_path, 2, rounds=400)

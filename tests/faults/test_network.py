@@ -13,7 +13,12 @@ from ..federation.tap import Tap
 
 @pytest.mark.parametrize(
     ("fault", "noticed"),
-    [(Tap.cut, "lost"), (Tap.half_close, "lost"), (Tap.swallow, "lost"), (lambda tap: tap.delay(0.01), None)],
+    [
+        (Tap.cut, "lost"),
+        (Tap.half_close, "lost"),
+        pytest.param(Tap.swallow, "lost", marks=pytest.mark.long),
+        (lambda tap: tap.delay(0.005), None),
+    ],
     ids=["cut", "half closed", "swallowed", "delayed"],
 )
 def test_faulty_connection_changes_no_byte(fault: Callable[[Tap], None], noticed: str | None, tmp_path: Path) -> None:
@@ -34,6 +39,7 @@ def test_faulty_connection_changes_no_byte(fault: Callable[[Tap], None], noticed
     assert bool(events(out)) == bool(noticed)
 
 
+@pytest.mark.long
 def test_machine_that_went_down_without_a_word_gets_its_name_back(tmp_path: Path) -> None:
     """A new process has no token, and the old stream looks open: it tries until the server has seen that it is not."""
     given = federation(tmp_path, 2, rounds=100_000)

@@ -173,6 +173,31 @@ def test_client_lost_in_the_closing_exchange_leaves_the_model_as_it_is(tmp_path:
     assert json.loads((out / "summary.json").read_text())["inner"] < expected.inner
 
 
+def test_answer_to_an_abandoned_attempt_is_not_used(tmp_path: Path) -> None:
+    """It is late, and no offence: the client could not know."""
+    given, out = federation(tmp_path, 2), tmp_path / "run"
+    with server(given.config, out, *CONTINUE) as running:
+        double, other = (Double(running.address, f"c{i}", given.files[i]) for i in range(2))
+        for one in (double, other):
+            one.open()
+        for _ in range(3):
+            for one in (double, other):
+                one.send(one.right_answer(one.receive().order))
+        first = double.receive().order
+        other.close()
+        second = double.receive().order
+        assert (second.round, second.attempt, second.x, second.h) == (4, 2, first.x, first.h)
+        assert second.weight == first.weight * 10 / 3
+        double.send(double.right_answer(first))
+        double.send(double.right_answer(second))
+        assert double.finish().finished
+        assert running.end() == 0
+        double.close()
+    assert_ends_as(out, without(given, {1: 4}))
+    assert [kind for kind, _ in events(out)] == ["lost", "without", "late"]
+
+
+@pytest.mark.long
 def test_waiting_is_said_every_thirty_seconds(tmp_path: Path) -> None:
     """The default: the run waits, long after `absence`, and says for whom and for how long."""
     given, out = federation(tmp_path, 2, rounds=100_000), tmp_path / "run"
@@ -185,6 +210,7 @@ def test_waiting_is_said_every_thirty_seconds(tmp_path: Path) -> None:
         running.wait_for(r"^waiting for c0, [12] s$")
         running.wait_for(r"^waiting for c0, 3\d s$", seconds=40)
         assert running.process.poll() is None
+    assert events(out) == [("lost", "c0")]  # and c1 has waited for the others, pinging, without being sent away
 
 
 def test_events_are_told(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from ..federation.harness import (
 KILLS = 20
 
 
+@pytest.mark.long
 def test_killed_server_changes_no_byte(tmp_path: Path) -> None:
     """Twenty times at any moment; the clients wait, and come back by themselves."""
     given = federation(tmp_path, 2, rounds=20_000)
