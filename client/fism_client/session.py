@@ -89,6 +89,7 @@ class Session:
         self._token = self._shard_digest = b""
         self._solution: Vector | None = None
         self._heard = self._lost = False
+        self._writing = asyncio.Lock()  # gRPC takes one write at a time, and loses a second
         self._stream: Stream | None = None
         self._leaving: asyncio.Task[None] | None = None
 
@@ -116,7 +117,7 @@ class Session:
         if stream is None:
             task.cancel()
         else:
-            self._leaving = asyncio.create_task(_say_goodbye(stream))
+            self._leaving = asyncio.create_task(self._say_goodbye(stream))
             self._leaving.add_done_callback(lambda _: task.cancel())
 
     async def take_part(self) -> Vector:
@@ -196,7 +197,7 @@ class Session:
                     answers = conversation.order(message.order, x, h, self._working())
                 else:
                     answers = self._handle(message, joined, conversation)
-                await _write(stream, answers)
+                await self._write(stream, answers)
             raise _translate_status(await stream.code(), await stream.details())
         except grpc.RpcError as error:
             raise _translate(error) from None
@@ -206,6 +207,23 @@ class Session:
             if self._leaving is not None:
                 await self._leaving
             self._stream = None
+
+    async def _write(self, stream: Stream, messages: Iterable[bytes]) -> None:
+        try:
+            async with self._writing:
+                for message in messages:
+                    await stream.write(message)
+        except (grpc.RpcError, asyncio.InvalidStateError):  # it has no reason in it; joining again brings one
+            raise _LostError("the stream ended before the answer was sent") from None
+
+    async def _say_goodbye(self, stream: Stream) -> None:
+        """Tell the server that this client goes on purpose, and wait a little for it to end the stream."""
+        leaving = pb.ClientMessage(leaving=pb.Leaving(reason="interrupted")).SerializeToString()
+        with contextlib.suppress(_LostError, grpc.RpcError, asyncio.InvalidStateError, TimeoutError):
+            async with asyncio.timeout(_SECONDS_FOR_LAST_WORDS):
+                await self._write(stream, [leaving])
+                await stream.done_writing()
+                await stream.code()
 
     def _handle(self, message: pb.ServerMessage, joined: pb.JoinReply, conversation: _Conversation) -> list[bytes]:
         """Take a message other than an order; return what to answer."""
@@ -286,24 +304,6 @@ async def _read(stream: Stream) -> Received | None:
     """Return the next message; None at the end of the stream, which gRPC's own types forget."""
     received: object = await stream.read()
     return received if isinstance(received, tuple) else None
-
-
-async def _write(stream: Stream, messages: Iterable[bytes]) -> None:
-    try:
-        for message in messages:
-            await stream.write(message)
-    except (grpc.RpcError, asyncio.InvalidStateError):  # it has no reason in it; joining again brings one
-        raise _LostError("the stream ended before the answer was sent") from None
-
-
-async def _say_goodbye(stream: Stream) -> None:
-    """Tell the server that this client goes on purpose, and wait a little for it to end the stream."""
-    leaving = pb.ClientMessage(leaving=pb.Leaving(reason="interrupted")).SerializeToString()
-    with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError, TimeoutError):
-        async with asyncio.timeout(_SECONDS_FOR_LAST_WORDS):
-            await stream.write(leaving)
-            await stream.done_writing()
-            await stream.code()
 
 
 def _translate(error: grpc.RpcError) -> Exception:
