@@ -75,10 +75,13 @@ def take_part(config: ClientConfig, folder: Path) -> None:
     """Run one client to its end; paths are relative to ``folder``."""
     from fism_client.files import read_shard
     from fism_client.session import Introduction, Session
-    from fism_common.errors import MismatchError
+    from fism_common.errors import ConfigError, MismatchError
     from fism_common.files import write_npz
     from fism_common.losses import LOSSES, Loss, named_loss
 
+    save = None if config.save is None else folder / config.save
+    if save is not None and not save.parent.is_dir():
+        raise ConfigError(f"save: there is no folder {save.parent}")
     train, held_out = read_shard(folder / config.data).hold_out(config.holdout, config.seed)
     train.split(config.shards)  # refuses more shards than rows, before joining
 
@@ -103,8 +106,11 @@ def take_part(config: ClientConfig, folder: Path) -> None:
     who = Introduction(name=config.name, rows=train.count, columns=train.columns, shards=config.shards)
     session = Session(config.server, who, make_worker, digest=train.digest, patience=config.patience)
     solution = session.run()
-    if config.save is not None:
-        write_npz(folder / config.save, x=solution)
+    if save is not None:
+        try:
+            write_npz(save, x=solution)
+        except OSError as error:
+            raise ConfigError(f"cannot write the solution to {save}: {error.strerror}") from error
 
 
 def _end_with_parent() -> None:

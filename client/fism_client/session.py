@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import random
 import signal
 import threading
@@ -14,16 +15,17 @@ from typing import TYPE_CHECKING
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
+from fism_client.conversation import Conversation, closed
 from fism_common.channel import CHANNEL
 from fism_common.errors import ContractError, MismatchError, NameTakenError, RefusedError, StoppedError
-from fism_common.exchange import Order
 from fism_common.pb import federation_pb2 as pb
 from fism_common.terms import NamedLoss, read_loss, read_set, vectors_to_come
-from fism_common.wire import PROTOCOL, Assembly, read_server_message, reply_messages, to_message
+from fism_common.wire import PROTOCOL, read_server_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import TypeAlias
 
     from fism_client.site import Worker
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from fism_common.wire import Bytes
 
     Received: TypeAlias = tuple[pb.ServerMessage, Bytes, Bytes]
-    Stream: TypeAlias = grpc.aio.StreamStreamCall[bytes, Received]
+    Stream: TypeAlias = grpc.aio.StreamStreamCall[bytes, bytes]
 
 _log = logging.getLogger(__name__)
 _SHORTEST_PAUSE = 0.1
@@ -89,6 +91,7 @@ class Session:
         self._token = self._shard_digest = b""
         self._solution: Vector | None = None
         self._heard = self._lost = False
+        self._opened = math.inf
         self._writing = asyncio.Lock()  # gRPC takes one write at a time, and loses a second
         self._stream: Stream | None = None
         self._leaving: asyncio.Task[None] | None = None
@@ -137,8 +140,11 @@ class Session:
                 return await self._connect()
             except (_LostError, _TakenError) as lost:
                 self._lost = True
-                if self._heard:  # only a server that spoke on the stream has ended the search for one
+                stayed = time.monotonic() - self._opened
+                # Only a stream that was of use, or at least stayed, has ended the search for a server.
+                if self._heard or stayed > _LONGEST_PAUSE:
                     pause, lost_since, self._heard = _SHORTEST_PAUSE, time.monotonic(), False
+                self._opened = math.inf
                 self._bear(lost, time.monotonic() - lost_since)
                 seconds = pause * random.uniform(0.5, 1.0)  # noqa: S311  # spreads clients out, guards nothing
                 _log.warning("%s; trying again in %.1f s server=%s", lost, seconds, self._server)
@@ -161,13 +167,13 @@ class Session:
         request = pb.JoinRequest(
             protocol=PROTOCOL, name=who.name, rows=who.rows, columns=who.columns, shards=who.shards, token=self._token
         )
-        call = channel.unary_unary(
-            "/fism.v1.Federation/Join", pb.JoinRequest.SerializeToString, pb.JoinReply.FromString
-        )
+        call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/fism.v1.Federation/Join")
         try:
-            joined = await call(request, timeout=10.0)
+            answer = await call(request.SerializeToString(), timeout=10.0)
         except grpc.RpcError as error:
             raise _translate(error) from None
+        with _reading():
+            joined = pb.JoinReply.FromString(answer)
         if self._run_id not in {"", joined.run_id}:
             raise MismatchError(f"{self._server} has begun another run; start this client anew to take part in it")
         if not self._run_id:
@@ -182,12 +188,13 @@ class Session:
         if not coming:
             self._ready(joined, {})  # loads the kernels while the others join
         opening = pb.Opening(token=joined.token, shard_digest=self._shard_digest)
-        # Not by a stub: long messages are written and read without protobuf's copies.
-        stream: Stream = channel.stream_stream("/fism.v1.Federation/Round", _as_it_is, read_server_message)()
+        # As bytes: long messages are written and read without protobuf's copies, and errors in them are ours to tell.
+        stream: Stream = channel.stream_stream("/fism.v1.Federation/Round")()
         self._stream = stream
-        conversation = _Conversation(self._who.columns, coming)
+        conversation = Conversation(self._who.columns, coming)
         try:
             await stream.write(pb.ClientMessage(opening=opening).SerializeToString())
+            self._opened = time.monotonic()
             while (received := await _read(stream)) is not None:
                 message, x, h = received
                 self._heard = True
@@ -225,7 +232,7 @@ class Session:
                 await stream.done_writing()
                 await stream.code()
 
-    def _handle(self, message: pb.ServerMessage, joined: pb.JoinReply, conversation: _Conversation) -> list[bytes]:
+    def _handle(self, message: pb.ServerMessage, joined: pb.JoinReply, conversation: Conversation) -> list[bytes]:
         """Take a message other than an order; return what to answer."""
         match message.WhichOneof("kind"):
             case "setup":
@@ -235,7 +242,7 @@ class Session:
                 return []
             case "closing":
                 self._solution = conversation.closing(message.closing)
-                return [] if self._solution is None else [_closed(self._working(), self._solution)]
+                return [] if self._solution is None else [closed(self._working(), self._solution)]
             case "refused" if message.refused.put_out:
                 raise RefusedError(f"the server put this client out: {message.refused.reason}")
             case "refused":
@@ -262,48 +269,22 @@ class Session:
         return self._worker
 
 
-class _Conversation:
-    """The vectors that come in slices, and the answers to them."""
-
-    def __init__(self, n: int, coming: tuple[str, ...]) -> None:
-        self._coming = coming
-        self._setup = Assembly(n, len(coming))
-        self._order = Assembly(n, 2)
-        self._solution: Assembly | None = None
-        self._n = n
-
-    def setup(self, message: pb.Setup) -> dict[str, Vector] | None:
-        parts = [getattr(message, name) for name in self._coming]
-        complete = self._setup.add(message.offset, *parts)
-        return dict(zip(self._coming, self._setup.vectors, strict=True)) if complete else None
-
-    def order(self, message: pb.Order, x_part: Bytes, h_part: Bytes, worker: Worker) -> Iterable[bytes]:
-        if not self._order.add(message.offset, x_part, h_part):
-            return []
-        x, h = self._order.vectors
-        began = time.perf_counter()
-        evaluation = worker.evaluate(x) if message.evaluate else None
-        reply = worker.answer(Order(message.round, x, h, message.gamma, message.weight))
-        return reply_messages(reply, message, time.perf_counter() - began, evaluation)
-
-    def closing(self, message: pb.Closing) -> Vector | None:
-        self._solution = self._solution or Assembly(self._n, 1)
-        return self._solution.vectors[0] if self._solution.add(message.offset, message.x) else None
-
-
-def _closed(worker: Worker, x: Vector) -> bytes:
-    closed = pb.Closed(inner=worker.inner(x), evaluation=to_message(worker.evaluate(x)))
-    return pb.ClientMessage(closed=closed).SerializeToString()
-
-
-def _as_it_is(message: bytes) -> bytes:
-    return message
-
-
 async def _read(stream: Stream) -> Received | None:
     """Return the next message; None at the end of the stream, which gRPC's own types forget."""
     received: object = await stream.read()
-    return received if isinstance(received, tuple) else None
+    if not isinstance(received, bytes):
+        return None
+    with _reading():
+        return read_server_message(received)
+
+
+@contextlib.contextmanager
+def _reading() -> Iterator[None]:
+    """Say of bytes that are no message where they come from."""
+    try:
+        yield
+    except DecodeError as error:
+        raise ContractError(f"the server sent bytes that are no message of the contract: {error}") from error
 
 
 def _translate(error: grpc.RpcError) -> Exception:

@@ -11,7 +11,8 @@
     |   `-- ConfigError                     a configuration file, an option, a folder
     |-- NumericalError (ArithmeticError)    a round gave numbers that are not finite
     |-- RefusedError                        a client is not let in, or put out
-    |   |-- NotAllowedError                 this name, or this token, has no place in the run
+    |   |-- NotAllowedError                 this name has no place in the run
+    |   |-- NotJoinedError                  no join is behind a stream; the client may join again
     |   |-- NameTakenError                  another client has joined under the name
     |   `-- MismatchError                   version, columns, loss or phase of the run do not fit
     |-- ContractError                       a message that the contract does not allow
@@ -68,7 +69,11 @@ class RefusedError(FismError):
 
 
 class NotAllowedError(RefusedError):
-    """This name, or this token, has no place in the run."""
+    """This name has no place in the run."""
+
+
+class NotJoinedError(RefusedError):
+    """No join is behind a stream; the client may join again."""
 
 
 class NameTakenError(RefusedError):
@@ -109,6 +114,7 @@ MEANINGS: dict[type[FismError], Meaning] = {
     NumericalError: Meaning("INTERNAL", 4),
     RefusedError: Meaning("FAILED_PRECONDITION", 3),
     NotAllowedError: Meaning("PERMISSION_DENIED", 3),
+    NotJoinedError: Meaning("UNAUTHENTICATED", 3),
     NameTakenError: Meaning("ALREADY_EXISTS", 3),
     ContractError: Meaning("INVALID_ARGUMENT", 3),
     StoppedError: Meaning("ABORTED", 4),

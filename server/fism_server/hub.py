@@ -112,8 +112,11 @@ class Hub:
         member.link, member.away_since = link, None
         if self._setup:
             link.outbox.put_nowait(self._setup)
-        if self._pending is not None and member in self._pending.waiting:
-            self._pending.ask(member)
+        pending = self._pending
+        if pending is not None and pending.waiting and pending.key[0] == 0:
+            pending.waiting.add(member)  # a new process of one that has answered needs the solution too
+        if pending is not None and member in pending.waiting:
+            pending.ask(member)
         self._changed.set()
 
     def detach(self, link: Link, kind: Kind, reason: str) -> None:
@@ -215,7 +218,7 @@ class Hub:
     def _enforce(self, pending: Pending) -> float:
         """Apply both time limits; return the seconds until that is to be done again. Raises AbsentError."""
         now, pause, absent = time.monotonic(), _TICK, []
-        for member in list(pending.waiting):
+        for member in [one for one in self._members.in_order() if one in pending.waiting]:
             if member.link is not None:
                 left = pending.asked[member] + self._round_limit - now
                 if left > 0:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fism_common.errors import ContractError, MismatchError, NameTakenError, NotAllowedError
+from fism_common.errors import (
+    ContractError,
+    InputError,
+    MismatchError,
+    NameTakenError,
+    NotAllowedError,
+    NotJoinedError,
+)
 from fism_common.wire import PROTOCOL
 from fism_server.replies import MOST_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from fism_common.pb import federation_pb2 as pb
     from fism_server.link import Link
 
+_log = logging.getLogger(__name__)
 _LONGEST_NAME = 64
 _MOST_COLUMNS = 2**32
 _SECONDS_TO_OPEN = 120.0
@@ -46,9 +55,17 @@ class Member:
 class Members:
     """The clients of one run."""
 
-    def __init__(self, expected: int | Sequence[str], columns: int | None) -> None:
-        """Expect so many clients, or these names; ``columns`` None lets the first client decide."""
-        self._columns = columns
+    def __init__(
+        self,
+        expected: int | Sequence[str],
+        columns: int | None,
+        check_columns: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Expect so many clients, or these names; ``columns`` None lets the first client decide.
+
+        ``check_columns`` raises InputError for a number of columns that the problem cannot have.
+        """
+        self._columns, self._check_columns = columns, check_columns
         self._names = None if isinstance(expected, int) else list(expected)
         self.expected = expected if isinstance(expected, int) else len(expected)
         self._by_name: dict[str, Member] = {}
@@ -77,7 +94,7 @@ class Members:
         self._forget_vanished()
         self._check(request)
         known = self._by_name.get(request.name)
-        if known is not None and (self.begun or known.link is not None):
+        if known is not None and (self.begun or known.link is not None or known.put_out):
             return self._join_again(known, request)
         if known is None and request.name in self._left_out:
             since = self._left_out[request.name]
@@ -98,7 +115,9 @@ class Members:
         """Return the member that the token was given to, if it has the rows that it began with."""
         member = next((one for one in self._by_name.values() if secrets.compare_digest(one.token, token)), None)
         if member is None:
-            raise NotAllowedError("this token is not of this run; join first")
+            raise NotJoinedError("this token is not, or no longer, of this run; join first")
+        if member.put_out:
+            raise NotAllowedError(f"{member.name!r} is put out: {member.put_out}")
         if self.begun and member.digest not in {b"", digest}:
             raise MismatchError(f"{member.name!r} began the run with other rows; come back with the same data")
         member.digest = digest
@@ -154,6 +173,11 @@ class Members:
             raise MismatchError(f"{name!r} has {request.rows} rows and {request.columns} columns, more than can be")
         if request.columns == 0 or columns not in {None, request.columns}:
             raise MismatchError(f"{name!r} has {request.columns} columns, but this run has {columns or 'at least one'}")
+        try:
+            self._check_columns(request.columns)
+        except InputError as error:  # it tells of H, which is not for clients
+            _log.warning("%s client=%s", error, name)
+            raise MismatchError(f"{request.columns} columns do not fit this run; its coordinator knows why") from None
 
     def _join_again(self, known: Member, request: pb.JoinRequest) -> Member:
         same = secrets.compare_digest(known.token, request.token)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from fism_common.sets import ConstraintSet
 
 _ROUNDING = 1e-9
+_LARGEST = 1e300
+"""Beyond it a sum over clients may overflow."""
 MOST_ROWS = 2**48
 """More rows than a client can have: what counts them must add up in 64 bits."""
 
@@ -23,7 +25,7 @@ def slack(constraint: ConstraintSet, n: int) -> float:
 
 def fault(reply: Reply, constraint: ConstraintSet, slack: float) -> str | None:
     """Return why the reply cannot be used: numbers that are not finite, a point outside X; None if it can."""
-    if not math.isfinite(reply.inner):
+    if not _usable(reply.inner):
         return f"F_i is {reply.inner}"
     point = reply.x if reply.shards == 1 else reply.x / reply.shards
     if constraint.contains(point, slack):  # what is not finite is in no set
@@ -33,15 +35,20 @@ def fault(reply: Reply, constraint: ConstraintSet, slack: float) -> str | None:
 
 def closing_fault(inner: float) -> str | None:
     """Return why F_i at the answer cannot be used; None if it can."""
-    return None if math.isfinite(inner) else f"F_i is {inner}"
+    return None if _usable(inner) else f"F_i is {inner}"
 
 
 def evaluation_fault(evaluation: Evaluation | None) -> str | None:
     """Return why an evaluation cannot be used; None if it can, or if there is none."""
     if evaluation is None:
         return None
-    if not math.isfinite(evaluation.loss):
+    if not _usable(evaluation.loss):
         return f"the loss on rows held out is {evaluation.loss}"
-    if evaluation.rows > MOST_ROWS or (evaluation.right or 0) > evaluation.rows:
+    if not 0 < evaluation.rows <= MOST_ROWS or (evaluation.right or 0) > evaluation.rows:
         return f"{evaluation.right} of {evaluation.rows} rows held out are said to be right"
     return None
+
+
+def _usable(value: float) -> bool:
+    """Whether a client's number can be added to those of others."""
+    return math.isfinite(value) and abs(value) <= _LARGEST

@@ -55,6 +55,8 @@ class State:
     k_sum: int
     since: int
     """The first round in the two means."""
+    stopped: Stop | None = None
+    """Why there are no more rounds, if there are none."""
 
     @classmethod
     def at(cls, round_: int, x: Vector) -> State:
@@ -108,8 +110,12 @@ class Rounds:
         self._H = self._value(state.x)
         self._order: Order | None = None
         self.state = state
-        self.stopped: Stop | None = None
         self._stop_after_last()
+
+    @property
+    def stopped(self) -> Stop | None:
+        """Why there are no more rounds; None while there are."""
+        return self.state.stopped
 
     @property
     def x(self) -> Vector:
@@ -134,7 +140,7 @@ class Rounds:
         inner = sum(reply.inner for reply in replies)
         self._check_finite(order.round, F=inner, H=self._H)
         if self._settled(inner):
-            self.stopped = Stop.TOLERANCE
+            self.state.stopped = Stop.TOLERANCE
             return None
         # The mean is uniform, also when shards differ in size: a longer pass has already moved further.
         after = replies[0].x.copy()
@@ -145,8 +151,8 @@ class Rounds:
         self._check_finite(order.round, change=change)
         _, lam = step(self._steps, order.round)
         record = Record(order.round, order.gamma, lam, inner, self._H, change)
-        self.state.advance(record, after)
         self._H, self._order = self._value(after), None
+        self.state.advance(record, after)
         self._stop_after_last()
         return record
 
@@ -167,12 +173,12 @@ class Rounds:
         """Take F at the answer ``x``, which the stop rule still needs after the last round; return H there."""
         self._check_finite(self.state.round, F=inner, H=self._H)
         if self._settled(inner):
-            self.stopped = Stop.TOLERANCE
+            self.state.stopped = Stop.TOLERANCE
         return self._H
 
     def _stop_after_last(self) -> None:
-        if self.state.round > self._last_round:
-            self.stopped = Stop.ROUNDS
+        if self.state.round > self._last_round and self.stopped is None:
+            self.state.stopped = Stop.ROUNDS
 
     def _subgradient(self, x: Vector) -> Vector:
         """Return H's subgradient, in the form that kernels and the wire rely on."""

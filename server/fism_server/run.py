@@ -64,7 +64,7 @@ async def _serve(
 ) -> dict[str, Any]:
     plan, limits = job.plan, job.plan.config.limits
     journal = Journal(job.store)
-    members = Members(plan.config.federation.clients, plan.columns)
+    members = Members(plan.config.federation.clients, plan.columns, plan.outer.check)
     if job.saved is not None:
         members.restore(job.saved.members, job.saved.left_out)
     absence = math.inf if limits.absent is Absent.WAIT else limits.absence
@@ -142,8 +142,11 @@ class Run:
             summary = await self._run()
             self._hub.goodbye(finished=True, reason="the run is finished")
         except BaseException as error:
-            reason = "the run was interrupted" if isinstance(error, asyncio.CancelledError) else str(error)
-            self._hub.goodbye(finished=False, reason=reason)
+            interrupted = isinstance(error, asyncio.CancelledError)
+            reason = "the run was interrupted" if interrupted else str(error)
+            # Other errors may tell of H, or of this machine: not to clients.
+            told = interrupted or type(error) is StoppedError
+            self._hub.goodbye(finished=False, reason=reason if told else "it failed; its coordinator knows why")
             if not isinstance(error, StoreError):
                 if self._rounds is not None:
                     self._store.save(self._rounds.state)
@@ -169,7 +172,8 @@ class Run:
         plan, stop, saved = self._plan, self._plan.config.stop, self._job.saved
         members = await self._hub.everyone() if saved is None else self._members.in_order()
         m, n = sum(member.rows for member in members), members[0].columns
-        warn_if_not_covered(plan.steps, m, plan.outer.modulus, strict=plan.config.steps.strict)
+        strict = plan.config.steps.strict and saved is None  # a run that had begun may have gone on with fewer rows
+        warn_if_not_covered(plan.steps, m, plan.outer.modulus, strict=strict)
         state = State.at(1, plan.start(n)) if saved is None or saved.state is None else saved.state
         rounds = Rounds(plan.outer, plan.steps, m=m, state=state, last_round=stop.rounds, tolerance=stop.tolerance)
         self._journal.round = state.round

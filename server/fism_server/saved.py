@@ -12,7 +12,7 @@ import numpy as np
 from fism_common.errors import ConfigError, StoreError
 from fism_server.events import Event, Kind
 from fism_server.members import Member
-from fism_server.rounds import Record, State
+from fism_server.rounds import Record, State, Stop
 from fism_server.store import FILE, VECTORS, checksum, damaged
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def load(database: sqlite3.Connection, file: Path) -> Saved:
             "SELECT name, rows, columns, shards, digest, left_out FROM clients ORDER BY position"
         ).fetchall()
         state = _newest(database) if rows else None
-    except (sqlite3.Error, json.JSONDecodeError) as error:
+    except (sqlite3.Error, ValueError, TypeError) as error:
         raise damaged(file, error) from error
     if rows and state is None:
         raise damaged(file, "no state in it is whole")
@@ -56,21 +56,23 @@ def load(database: sqlite3.Connection, file: Path) -> Saved:
 def _newest(database: sqlite3.Connection) -> State | None:
     """Return the newest state whose vectors are as they were written."""
     slots = database.execute(
-        "SELECT slot, round, since, compares, gamma_sum, k_sum, crc FROM state ORDER BY saved DESC"
+        "SELECT slot, round, since, compares, gamma_sum, k_sum, stopped, crc FROM state ORDER BY saved DESC"
     ).fetchall()
-    for slot, round_, since, compares, gamma_sum, k_sum, crc in slots:
+    for slot, round_, since, compares, gamma_sum, k_sum, stopped, crc in slots:
         found: dict[str, bytes] = dict(database.execute("SELECT name, entries FROM vectors WHERE slot = ?", (slot,)))
-        x, gamma_sum_x, k_sum_x = (found.get(name, b"") for name in VECTORS)
-        if checksum(x, gamma_sum_x, k_sum_x) == crc:
-            last = _record(database, round_ - 1) if compares else None
-            vectors = map(_vector, (x, gamma_sum_x, k_sum_x))
-            return State(round_, next(vectors), last, next(vectors), gamma_sum, next(vectors), k_sum, since)
+        x, gamma_sum_x, k_sum_x = (_vector(found.get(name, b"")) for name in VECTORS)
+        last = _record(database, round_ - 1) if compares else None
+        why = None if stopped is None else Stop(stopped)
+        state = State(round_, x, last, gamma_sum_x, gamma_sum, k_sum_x, k_sum, since, why)
+        if checksum(state) == crc:
+            return state
     return None
 
 
-def _record(database: sqlite3.Connection, round_: int) -> Record:
+def _record(database: sqlite3.Connection, round_: int) -> Record | None:
     columns = "round, gamma, lam, inner, outer, change"
-    return Record(*database.execute(f"SELECT {columns} FROM rounds WHERE round = ?", (round_,)).fetchone())  # noqa: S608
+    row = database.execute(f"SELECT {columns} FROM rounds WHERE round = ?", (round_,)).fetchone()  # noqa: S608  # ours
+    return None if row is None else Record(*row)
 
 
 def _vector(entries: bytes) -> Vector:

@@ -11,7 +11,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from fism_common.errors import ContractError, FismError, MismatchError, meaning
+from fism_common.errors import ContractError, FismError, MismatchError, NotJoinedError, meaning
 from fism_common.pb import federation_pb2 as pb
 from fism_common.terms import loss_message, set_message
 from fism_common.wire import read_client_message
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _SECONDS_TO_OPEN = 10.0
-_LONGEST_NAME_SAID, _LONGEST_REASON = 64, 200
+_LONGEST_TEXT = 200
 
 Response = TypeVar("Response")
 Stream: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
@@ -74,7 +74,6 @@ class FederationService:
             if self.over:
                 raise MismatchError("the run is over")
             member = self._members.join(request)
-            self._plan.outer.check(member.columns)
         except FismError as error:
             await self._refuse(context, error, request.name)
         _log.info("joined client=%s rows=%d shards=%d", member.name, member.rows, member.shards)
@@ -113,7 +112,7 @@ class FederationService:
             async with asyncio.timeout(_SECONDS_TO_OPEN):
                 raw = await _read(context)
         except TimeoutError:
-            raise ContractError(f"no Opening in {_SECONDS_TO_OPEN:g} s") from None
+            raise NotJoinedError(f"no Opening in {_SECONDS_TO_OPEN:g} s") from None
         with _reading():
             first = pb.ClientMessage() if raw is None else read_client_message(raw)[0]
         if first.WhichOneof("kind") != "opening":
@@ -124,8 +123,7 @@ class FederationService:
         self, context: grpc.aio.ServicerContext[bytes, Response], error: FismError, name: str
     ) -> NoReturn:
         """End the call with the status that the error means, and its text."""
-        said = name if name.isprintable() else repr(name)
-        self._journal.note(Kind.REFUSED, said[:_LONGEST_NAME_SAID], str(error))
+        self._journal.note(Kind.REFUSED, _in_one_line(name), str(error))
         await context.abort(getattr(grpc.StatusCode, meaning(error).status), str(error))
 
     async def Status(
@@ -148,7 +146,7 @@ class FederationService:
                 with _reading():
                     message, x = read_client_message(raw)
                 if message.WhichOneof("kind") == "leaving":
-                    return Kind.LEFT, message.leaving.reason[:_LONGEST_REASON]
+                    return Kind.LEFT, _in_one_line(message.leaving.reason)
                 self._hub.receive(link, message, x)
             except ContractError as error:
                 self._hub.offend(link, error)
@@ -168,6 +166,12 @@ def _reading() -> Iterator[None]:
         yield
     except DecodeError as error:
         raise ContractError(f"bytes that are no message of the contract: {error}") from error
+
+
+def _in_one_line(text: str) -> str:
+    """Return what somebody else has written so that it cannot pass for ours."""
+    text = text[:_LONGEST_TEXT]
+    return text if text.isprintable() else repr(text)
 
 
 async def _send(link: Link, context: Stream) -> tuple[Kind, str]:

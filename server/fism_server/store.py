@@ -36,7 +36,7 @@ CREATE TABLE rounds (round INTEGER PRIMARY KEY, gamma REAL NOT NULL, lam REAL NO
     outer REAL NOT NULL, change REAL NOT NULL, seconds REAL NOT NULL);
 CREATE TABLE evaluations (round INTEGER PRIMARY KEY, rows INTEGER NOT NULL, right INTEGER, loss REAL NOT NULL);
 CREATE TABLE state (slot INTEGER PRIMARY KEY, saved INTEGER NOT NULL, round INTEGER NOT NULL, since INTEGER NOT NULL,
-    compares INTEGER NOT NULL, gamma_sum REAL NOT NULL, k_sum INTEGER NOT NULL, crc INTEGER NOT NULL);
+    compares INTEGER NOT NULL, gamma_sum REAL NOT NULL, k_sum INTEGER NOT NULL, stopped TEXT, crc INTEGER NOT NULL);
 CREATE TABLE vectors (slot INTEGER, name TEXT, entries BLOB NOT NULL, PRIMARY KEY (slot, name));
 CREATE TABLE events (id INTEGER PRIMARY KEY, at REAL NOT NULL, round INTEGER NOT NULL, kind TEXT NOT NULL,
     client TEXT NOT NULL, text TEXT NOT NULL, count INTEGER NOT NULL);
@@ -75,12 +75,16 @@ class Store:
     def create(cls, folder: Path, description: dict[str, Any]) -> Self:
         """Make the database of a new run."""
         store = cls(folder)
-        with store._telling("make"):
-            store.database.execute("PRAGMA journal_mode = WAL")
-        with store._transaction():
-            for statement in _SCHEMA.split(";"):  # executescript would commit
-                store.database.execute(statement)
-            store._describe(description)
+        try:
+            with store._telling("make"):
+                store.database.execute("PRAGMA journal_mode = WAL")
+            with store._transaction():
+                for statement in _SCHEMA.split(";"):  # executescript would commit
+                    store.database.execute(statement)
+                store._describe(description)
+        except BaseException:
+            store.close()
+            raise
         return store
 
     @classmethod
@@ -89,10 +93,20 @@ class Store:
         if not (folder / FILE).is_file():
             raise ConfigError(f"there is no run to resume in {folder}: it has no {FILE}")
         store = cls(folder)
-        with store._telling("read"):
-            (store._saved,) = store.database.execute("SELECT coalesce(max(saved), 0) FROM state").fetchone()
-            store._events.update(dict(store.database.execute("SELECT kind, count(*) FROM events GROUP BY kind")))
+        try:
+            with store._telling("read"):
+                store._find()
+        except BaseException:
+            store.close()
+            raise
         return store
+
+    def _find(self) -> None:
+        """Find out how far the run was written."""
+        if self.database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'run'").fetchone() == (0,):
+            raise ConfigError(f"the run in {self._file.parent} was never begun; remove the folder and start anew")
+        (self._saved,) = self.database.execute("SELECT coalesce(max(saved), 0) FROM state").fetchone()
+        self._events.update(dict(self.database.execute("SELECT kind, count(*) FROM events GROUP BY kind")))
 
     def begin(self, members: Sequence[Member], state: State) -> None:
         """Write who takes part, and where the run begins."""
@@ -137,6 +151,7 @@ class Store:
             self.database.executemany("UPDATE clients SET left_out = ? WHERE name = ?", left)
             self._note(event)
             self._write(state)
+            self.database.execute("DELETE FROM state WHERE saved <= ?", (self._saved,))
         self._written()
         with self._telling("write"):
             self.database.execute("PRAGMA synchronous = NORMAL")
@@ -178,9 +193,9 @@ class Store:
         vectors = [as_entries(getattr(state, name)) for name in VECTORS]
         for name, vector in zip(VECTORS, vectors, strict=True):  # one at a time: SQLite copies what it is given
             self.database.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", (slot, name, vector.data))
-        numbers = (state.round, state.since, int(state.last is not None), state.gamma_sum, state.k_sum)
-        row = (slot, self._saved + 1, *numbers, checksum(*vectors))
-        self.database.execute("INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        numbers = (state.round, state.since, int(state.last is not None), state.gamma_sum, state.k_sum, state.stopped)
+        row = (slot, self._saved + 1, *numbers, checksum(state))
+        self.database.execute("INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def _written(self) -> None:
         self._saved += 1
@@ -224,17 +239,21 @@ def damaged(file: Path, reason: object) -> StoreError:
     return StoreError(f"{file} is damaged ({reason}); restore it from a copy, or begin a new run")
 
 
-def checksum(*vectors: Any) -> int:  # noqa: ANN401  # anything with a buffer
-    """Return a checksum of the entries of vectors."""
-    total = 0
-    for vector in vectors:
-        total = crc32(vector, total)
+def checksum(state: State) -> int:
+    """Return a checksum of all that is in a state."""
+    numbers = (state.round, state.last, state.gamma_sum, state.k_sum, state.since, state.stopped)
+    total = crc32(repr(numbers).encode())
+    for name in VECTORS:
+        total = crc32(as_entries(getattr(state, name)).data, total)
     return total
 
 
 def _locked(folder: Path) -> int:
     """Take the folder for this process; the lock goes with it, however it ends."""
-    handle = os.open(folder, os.O_RDONLY)
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise ConfigError(f"cannot open the run folder {folder}: {error.strerror}") from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

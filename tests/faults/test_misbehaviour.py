@@ -41,6 +41,8 @@ BAD: dict[str, tuple[Change, str]] = {
     "too long": (put(x=pack(np.zeros(6))), "does not continue the vector"),
     "half an entry": (put(x=b"\0" * 39), "does not continue the vector"),
     "evaluation": (put(evaluation=pb.Evaluation(rows=3, right=4)), "4 of 3 rows held out"),
+    "empty evaluation": (put(evaluation=pb.Evaluation(rows=0)), "None of 0 rows held out"),
+    "sum that would overflow": (put(inner=1.7e308), "F_i is 1.7e"),
     "huge evaluation": (put(evaluation=pb.Evaluation(rows=2**63)), "rows held out are said"),
 }
 STRAY: dict[str, Change] = {
@@ -172,6 +174,41 @@ def test_closing_value_that_is_not_finite_is_asked_again(tmp_path: Path) -> None
         assert running.end() == 0
         double.close()
     assert_same_bytes(tmp_path / "run", given.solve())
+
+
+def test_goodbye_of_a_client_cannot_pass_for_the_servers_words(tmp_path: Path) -> None:
+    """It is told on one line."""
+    given = federation(tmp_path, 1)
+    with server(given.config, tmp_path / "run") as running:
+        double = Double(running.address, "c0", given.files[0])
+        double.open()
+        double.receive()
+        double.send(pb.ClientMessage(leaving=pb.Leaving(reason="bye\nWARNING the run is over")))
+        running.wait_for(r"left: 'bye\\nWARNING the run is over' client=c0")
+        double.close()
+
+
+def test_new_process_of_a_client_that_gave_its_closing_answer_gets_the_solution(tmp_path: Path) -> None:
+    """While another one is still waited for."""
+    given = federation(tmp_path, 2, rounds=1)
+    with server(given.config, tmp_path / "run") as running:
+        slow, double = (Double(running.address, f"c{i}", given.files[i]) for i in range(2))
+        for one in (slow, double):
+            one.open()
+        for one in (slow, double):
+            one.send(one.right_answer(one.receive().order))
+        closing = slow.receive().closing
+        double.send(double.right_closing(double.receive().closing))
+        double.close()
+        running.wait_for("lost: the connection is lost client=c1")
+        again = client(running.address, "c1", given.files[1], "--save", tmp_path / "mine.npz")
+        running.wait_for("returned: .*client=c1")
+        slow.send(slow.right_closing(closing))
+        assert slow.finish().finished
+        assert (end(again)[0], running.end()) == (0, 0)
+        slow.close()
+    with np.load(tmp_path / "mine.npz") as mine:
+        assert mine["x"].tobytes() == given.solve().x.tobytes()
 
 
 def mutated(raw: bytes, rng: random.Random) -> bytes:

@@ -173,6 +173,31 @@ def test_client_lost_in_the_closing_exchange_leaves_the_model_as_it_is(tmp_path:
     assert json.loads((out / "summary.json").read_text())["inner"] < expected.inner
 
 
+def test_model_that_had_settled_stays_when_the_closing_exchange_is_resumed(tmp_path: Path) -> None:
+    """The stop rule is not asked again: F may be of fewer clients by then."""
+    given, out = federation(tmp_path, 2, rounds=500), tmp_path / "run"
+    with server(given.config, out, *CONTINUE, "--set", "stop.tolerance=0.01") as running:
+        doubles = [Double(running.address, f"c{i}", given.files[i]) for i in range(2)]
+        for one in doubles:
+            one.open()
+        while (message := doubles[0].receive()).HasField("order"):
+            for order, one in zip((message.order, doubles[1].receive().order), doubles, strict=True):
+                one.send(one.right_answer(order))
+        doubles[1].close()
+        running.wait_for("without: away")
+        running.process.kill()
+        doubles[0].close()
+    rounds = rounds_done(out) - 1
+    assert rounds < 400
+    with resumed(out, "--set", "limits.absence=30") as running:
+        assert end(client(running.address, "c0", given.files[0]))[0] == 0
+        assert running.end() == 0
+    expected = given.solve(rounds=rounds)
+    with np.load(out / "model.npz") as model:
+        for name in ("x", "weighted", "average"):
+            assert model[name].tobytes() == getattr(expected, name).tobytes(), name
+
+
 def test_answer_to_an_abandoned_attempt_is_not_used(tmp_path: Path) -> None:
     """It is late, and no offence: the client could not know."""
     given, out = federation(tmp_path, 2), tmp_path / "run"

@@ -173,6 +173,57 @@ def test_interrupted_local_run_is_resumed_to_the_same_bytes(tmp_path: Path) -> N
     assert "is finished; its model is" in done.stderr
 
 
+OWN = """
+import numpy as np
+import fism
+
+
+class Secret(fism.OuterObjective):
+    smooth = True
+    modulus = 1.0
+
+    def value(self, x):
+        return float("inf")
+
+    def subgradient(self, x):
+        return x
+"""
+
+
+def test_clients_are_not_told_why_a_run_failed_at_the_server(tmp_path: Path) -> None:
+    """It may tell of H; the coordinator is told."""
+    given = federation(tmp_path, 1)
+    (tmp_path / "own.py").write_text(OWN)
+    text = given.config.read_text().replace(
+        'objective = "elastic-net"\nl1 = 0.25\nl2 = 1.5', 'objective = "own:Secret"'
+    )
+    given.config.write_text(text)
+    with server(given.config, tmp_path / "run") as running:
+        code, _, said = end(client(running.address, "c0", given.files[0]))
+        assert running.end() == 4
+        running.wait_for("error: round 1 overflowed .*H = inf")
+    assert code == 4
+    assert "the server stopped the run: it failed; its coordinator knows why" in said
+    assert "inf" not in said
+
+
+@pytest.mark.long
+def test_client_that_waited_longer_than_its_patience_comes_back(tmp_path: Path) -> None:
+    """Patience is for a server that cannot be reached, not for one that has nothing to say yet."""
+    given = federation(tmp_path, 2)
+    out = tmp_path / "run"
+    with server(given.config, out) as running:
+        early = client(running.address, "c0", given.files[0], "--patience", 6)
+        running.wait_for("waiting for 1 more, ")
+        with pytest.raises(subprocess.TimeoutExpired):
+            early.wait(timeout=8)
+        running.process.kill()
+        with resumed(out, listen=running.address) as again:
+            late = client(again.address, "c1", given.files[1])
+            assert (end(early)[0], end(late)[0], again.end()) == (0, 0, 0)
+    assert_same_bytes(out, given.solve())
+
+
 def test_server_killed_before_the_rounds_is_resumed_too(tmp_path: Path) -> None:
     """It then waits for its clients as a new one does."""
     given = federation(tmp_path, 2)

@@ -71,7 +71,7 @@ def test_stream_without_a_token_is_refused(tmp_path: Path) -> None:
     given = federation(tmp_path, 2)
     with server(given.config, tmp_path / "run") as running, grpc.insecure_channel(running.address) as channel:
         for first, code in (
-            (pb.ClientMessage(opening=pb.Opening(token=b"guess")), "PERMISSION_DENIED"),
+            (pb.ClientMessage(opening=pb.Opening(token=b"guess")), "UNAUTHENTICATED"),
             (pb.ClientMessage(leaving=pb.Leaving()), "INVALID_ARGUMENT"),
         ):
             with pytest.raises(grpc.RpcError, match=code):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fism_common.errors import MismatchError, NameTakenError, NotAllowedError
+from fism_common.errors import MismatchError, NameTakenError, NotAllowedError, NotJoinedError, ProblemError
 from fism_common.pb import federation_pb2 as pb
 from fism_server.link import Link
 from fism_server.members import Member, Members
@@ -37,7 +37,7 @@ def test_tokens_are_different_and_lead_to_their_member() -> None:
     a, b = members.join(request("a")), members.join(request("b"))
     assert a.token != b.token
     assert members.open(a.token, b"") is a
-    with pytest.raises(NotAllowedError):
+    with pytest.raises(NotJoinedError):
         members.open(b"", b"")
 
 
@@ -62,6 +62,29 @@ def test_client_that_the_run_went_on_without_is_refused() -> None:
         members.join(request("a"))
     with pytest.raises(NotAllowedError, match="has its 1 clients"):
         members.join(request("c"))
+
+
+def test_refused_client_takes_no_place_and_learns_nothing_of_the_outer_objective() -> None:
+    """Columns that H cannot have: said to the coordinator alone."""
+
+    def check(columns: int) -> None:
+        if columns < 5:
+            raise ProblemError("a group names column 4")
+
+    members = Members(1, None, check)
+    with pytest.raises(MismatchError, match="2 columns do not fit this run") as refused:
+        members.join(request("a", columns=2))
+    assert "group" not in str(refused.value)
+    assert members.join(request("b", columns=5)).columns == 5
+
+
+def test_stream_of_a_client_that_is_put_out_is_refused() -> None:
+    """With its old token, without a join."""
+    members = Members(1, None)
+    first = members.join(request("a"))
+    first.put_out = "it lied"
+    with pytest.raises(NotAllowedError, match="'a' is put out: it lied"):
+        members.open(first.token, b"")
 
 
 def test_client_started_anew_has_a_clean_slate() -> None:

@@ -1,0 +1,56 @@
+"""What comes on a client's stream, and what it answers."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from fism_common.exchange import Order
+from fism_common.pb import federation_pb2 as pb
+from fism_common.wire import Assembly, reply_messages, to_message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fism_client.site import Worker
+    from fism_common.vectors import Vector
+    from fism_common.wire import Bytes
+
+
+class Conversation:
+    """One stream's vectors, put together from slices, and the answers to them."""
+
+    def __init__(self, n: int, coming: tuple[str, ...]) -> None:
+        """Expect vectors of n entries; those named in ``coming`` before the first order."""
+        self._coming = coming
+        self._setup = Assembly(n, len(coming))
+        self._order = Assembly(n, 2)
+        self._solution: Assembly | None = None
+        self._n = n
+
+    def setup(self, message: pb.Setup) -> dict[str, Vector] | None:
+        """Take a slice of the vectors of X; return them when they are complete."""
+        parts = [getattr(message, name) for name in self._coming]
+        complete = self._setup.add(message.offset, *parts)
+        return dict(zip(self._coming, self._setup.vectors, strict=True)) if complete else None
+
+    def order(self, message: pb.Order, x_part: Bytes, h_part: Bytes, worker: Worker) -> Iterable[bytes]:
+        """Take a slice of an order; when it is complete, do it and return the answer."""
+        if not self._order.add(message.offset, x_part, h_part):
+            return []
+        x, h = self._order.vectors
+        began = time.perf_counter()
+        evaluation = worker.evaluate(x) if message.evaluate else None
+        reply = worker.answer(Order(message.round, x, h, message.gamma, message.weight))
+        return reply_messages(reply, message, time.perf_counter() - began, evaluation)
+
+    def closing(self, message: pb.Closing) -> Vector | None:
+        """Take a slice of the solution; return it when it is complete."""
+        self._solution = self._solution or Assembly(self._n, 1)
+        return self._solution.vectors[0] if self._solution.add(message.offset, message.x) else None
+
+
+def closed(worker: Worker, x: Vector) -> bytes:
+    """Return the answer to the solution."""
+    message = pb.Closed(inner=worker.inner(x), evaluation=to_message(worker.evaluate(x)))
+    return pb.ClientMessage(closed=message).SerializeToString()

@@ -1,0 +1,67 @@
+"""A client's side of a conversation with a server that does not keep to the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import grpc
+import pytest
+
+from fism_client.session import Introduction, Session
+from fism_client.shard import Shard
+from fism_client.site import Site
+from fism_common.errors import ContractError, MismatchError
+from fism_common.losses import named_loss
+from fism_common.pb import federation_pb2 as pb
+from fism_common.sets import ConstraintSet
+from fism_common.terms import NamedLoss
+
+SHARD = Shard.of([[1.0, 2.0]], [1.0])
+PROBLEM = pb.JoinReply(run_id="r", token=b"t", loss=pb.Loss(name="squared"), set=pb.Set(box=pb.Box(lo=-1, hi=1)))
+
+
+@contextmanager
+def answering(*joins: bytes, stream: tuple[bytes, ...] = ()) -> Iterator[str]:
+    """Run a server that gives these answers to Join, one after another, and sends these messages on every stream."""
+    answers = iter(joins)
+    server = grpc.server(ThreadPoolExecutor(2))
+    methods: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+        "Join": grpc.unary_unary_rpc_method_handler(lambda _request, _context: next(answers)),
+        "Round": grpc.stream_stream_rpc_method_handler(lambda _requests, _context: iter(stream)),
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("fism.v1.Federation", methods),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.stop(None).wait()
+
+
+def session(address: str) -> Session:
+    """Return a client."""
+
+    def make(loss: NamedLoss, constraint: ConstraintSet) -> Site:
+        return Site(SHARD, None, named_loss(loss.name), constraint, 1)
+
+    return Session(address, Introduction(name="a", rows=1, columns=2), make, patience=5)
+
+
+@pytest.mark.parametrize("joins", [(b"\xff",), (PROBLEM.SerializeToString(),)], ids=["join", "stream"])
+def test_bytes_that_are_no_message_end_the_client_with_a_reason(joins: tuple[bytes, ...]) -> None:
+    """And not with silence."""
+    told = pytest.raises(ContractError, match="the server sent bytes that are no message of the contract")
+    with answering(*joins, stream=(b"\xff\xff",)) as address, told:
+        session(address).run()
+
+
+def test_another_run_at_the_address_is_noticed() -> None:
+    """A client that comes back has the problem of the run that it joined."""
+    other = pb.JoinReply()
+    other.CopyFrom(PROBLEM)
+    other.run_id = "another"
+    told = pytest.raises(MismatchError, match="has begun another run; start this client anew")
+    with answering(PROBLEM.SerializeToString(), other.SerializeToString()) as address, told:
+        session(address).run()
