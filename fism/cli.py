@@ -68,9 +68,54 @@ def events(
             print(f"{at}  round {event.round:<7} {event.kind:<9} {event.client or '-'}: {event.text}{times}")  # noqa: T201
 
 
+certs = typer.Typer(no_args_is_help=True, help="Make and show certificates, for TLS between server and clients.")
+app.add_typer(certs, name="certs")
+Certs = Annotated[Path, typer.Option(help="The folder of the certificates.")]
+
+
+@certs.command()
+def init(folder: Certs = Path("certs")) -> None:
+    """Make a private authority. Its key, ca.key, never leaves this machine."""
+    with command():
+        from fism.certs import init as make
+
+        print(f"made the authority {make(folder)}; next: fism certs issue server --host NAME-OR-ADDRESS")  # noqa: T201
+
+
+@certs.command()
+def issue(
+    name: Annotated[str, typer.Argument(help="A client's name, or the server's.")],
+    host: Annotated[list[str], typer.Option(help="A name or address of the server; makes it a server's.")] = [],  # noqa: B006
+    days: Annotated[int, typer.Option(min=1, help="How long it is valid.")] = 365,
+    renew: Annotated[bool, typer.Option(help="Replace the one before.")] = False,
+    folder: Certs = Path("certs"),
+) -> None:
+    """Issue a certificate: a server's if it has a --host, else a client's."""
+    with command():
+        from fism.certs import issue as make
+
+        files = make(folder, name, host, days, renew=renew)
+        print(f"made {files.certificate} and {files.key}, valid for {days} days")  # noqa: T201
+        if not host:
+            given = f"{files.ca.name}, {files.certificate.name} and {files.key.name}"
+            print(f"give {name} the files {given}, by a safe way")  # noqa: T201
+
+
+@certs.command()
+def show(folder: Certs = Path("certs")) -> None:
+    """Show all certificates of a folder, and which to renew."""
+    with command():
+        from fism.certs import show as rows
+
+        for row in rows(folder):
+            print(f"{row.name:<24} {row.what:<32} until {row.until}  {row.advice}".rstrip())  # noqa: T201
+
+
 @app.command()
 def health(
     address: Annotated[str, typer.Argument(help="HOST:PORT of a server.")] = "127.0.0.1:50051",
+    files: Annotated[Path | None, typer.Option("--certs", help="The folder of the certificates, for TLS.")] = None,
+    name: Annotated[str, typer.Option(help="Whose certificate to show.")] = "",
     timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 5.0,
 ) -> None:
     """Ask a server whether it serves: exit code 0 if it does, 4 if not."""
@@ -80,7 +125,13 @@ def health(
 
         from fism_common.errors import StoppedError
 
-        with grpc.insecure_channel(address) as channel:
+        if files is None:
+            opened = grpc.insecure_channel(address)
+        else:
+            from fism_common.tls import TlsFiles, channel_credentials
+
+            opened = grpc.secure_channel(address, channel_credentials(TlsFiles.of(files, name)))
+        with opened as channel:
             stub: Any = health_pb2_grpc.HealthStub(channel)  # its methods are made at run time
             try:
                 answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=timeout)

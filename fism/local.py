@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fism_common.errors import ConfigError, RefusedError, StoppedError
+from fism_server.access import Access
 from fism_server.run import serve
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ async def run_local(job: Job, progress: Progress, *, verbose: bool = False) -> d
     plan, left_out = job.plan, {} if job.saved is None else job.saved.left_out
     files = {name: file for name, file in clients_of(plan).items() if name not in left_out}
     listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    server = asyncio.create_task(serve(job, progress, listen="127.0.0.1:0", on_listening=listening.set_result))
+    access = Access(listen="127.0.0.1:0")
+    server = asyncio.create_task(serve(job, access, progress, on_listening=listening.set_result))
     processes: dict[str, Process] = {}
     try:
         started: set[asyncio.Future[Any]] = {server, listening}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from pathlib import Path
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from fism_client.site import Site
     from fism_common.sets import ConstraintSet
     from fism_common.terms import NamedLoss
+    from fism_common.tls import TlsFiles
 
+_log = logging.getLogger(__name__)
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -33,6 +36,7 @@ class ClientConfig(Settings):
     loss: str | None = None
     save: str | None = None
     patience: Annotated[PositiveFloat, Field(strict=False)] = 300.0
+    certs: str | None = None
 
 
 @app.command()
@@ -49,6 +53,8 @@ def client(
     ] = None,
     save: Annotated[str | None, typer.Option(help="Write the solution to this .npz file.")] = None,
     patience: Annotated[float | None, typer.Option(help="Seconds to try to reach the server.")] = None,
+    certs: Annotated[str | None, typer.Option(help="The folder with ca.pem, NAME.pem and NAME.key, for TLS.")] = None,
+    insecure: Annotated[bool, typer.Option(help="Speak plain text with another host.")] = False,
     with_parent: Annotated[bool, typer.Option(hidden=True)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")] = False,
@@ -66,12 +72,14 @@ def client(
         "loss": loss,
         "save": save,
         "patience": patience,
+        "certs": certs,
     }
     with command(quiet=quiet, verbose=verbose):
-        take_part(read(ClientConfig, config, options=options), Path.cwd() if config is None else config.parent)
+        folder = Path.cwd() if config is None else config.parent
+        take_part(read(ClientConfig, config, options=options), folder, insecure=insecure)
 
 
-def take_part(config: ClientConfig, folder: Path) -> None:
+def take_part(config: ClientConfig, folder: Path, *, insecure: bool = False) -> None:
     """Run one client to its end; paths are relative to ``folder``."""
     from fism_client.files import read_shard
     from fism_client.session import Introduction, Session
@@ -79,6 +87,7 @@ def take_part(config: ClientConfig, folder: Path) -> None:
     from fism_common.files import write_npz
     from fism_common.losses import LOSSES, Loss, named_loss
 
+    tls = _tls(config, folder, insecure=insecure)
     save = None if config.save is None else folder / config.save
     if save is not None and not save.parent.is_dir():
         raise ConfigError(f"save: there is no folder {save.parent}")
@@ -104,13 +113,38 @@ def take_part(config: ClientConfig, folder: Path) -> None:
         return Site(train, held_out, loss, constraint, config.shards)
 
     who = Introduction(name=config.name, rows=train.count, columns=train.columns, shards=config.shards)
-    session = Session(config.server, who, make_worker, digest=train.digest, patience=config.patience)
+    session = Session(config.server, who, make_worker, digest=train.digest, patience=config.patience, tls=tls)
     solution = session.run()
     if save is not None:
         try:
             write_npz(save, x=solution)
         except OSError as error:
             raise ConfigError(f"cannot write the solution to {save}: {error.strerror}") from error
+
+
+def _tls(config: ClientConfig, folder: Path, *, insecure: bool) -> TlsFiles | None:
+    """Return this client's certificate, looked at before anything is sent; None for plain text, where that is safe."""
+    from fism_common.errors import CertificateError, ConfigError
+    from fism_common.tls import CLIENT, TlsFiles, check_files, expires_soon, is_local, name_of
+
+    if config.certs is None:
+        if not insecure and not is_local(config.server):
+            raise ConfigError(
+                f"{config.server} is another host: give --certs with the folder of this client's certificate, or "
+                "--insecure if everybody on the way may read and change what is sent"
+            )
+        if insecure:
+            _log.warning("INSECURE: in plain text with %s", config.server)
+        return None
+    if insecure:
+        raise ConfigError("with a certificate nothing is insecure: give --certs or --insecure, not both")
+    files = TlsFiles.of(folder / config.certs, config.name)
+    certificate = check_files(files, CLIENT)
+    if name_of(certificate) != config.name:
+        raise CertificateError(f"{files.certificate} is of {name_of(certificate)!r}, not of {config.name!r}")
+    if expires_soon(certificate):
+        _log.warning("%s expires on %s", files.certificate, f"{certificate.not_valid_after_utc:%Y-%m-%d}")
+    return files
 
 
 def _end_with_parent() -> None:

@@ -18,7 +18,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from fism_client.conversation import Conversation, closed
-from fism_common.channel import CHANNEL
+from fism_common.channel import open_channel
 from fism_common.errors import ContractError, MismatchError, NameTakenError, RefusedError, StoppedError
 from fism_common.pb import federation_pb2 as pb
 from fism_common.terms import NamedLoss, read_loss, read_set, vectors_to_come
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from fism_client.site import Worker
     from fism_common.sets import ConstraintSet
+    from fism_common.tls import TlsFiles
     from fism_common.vectors import Vector
     from fism_common.wire import Bytes
 
@@ -71,7 +72,7 @@ class _TakenError(Exception):
 class Session:
     """One client in one run."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         server: str,
         who: Introduction,
@@ -79,12 +80,14 @@ class Session:
         *,
         digest: Callable[[str], bytes] = lambda _: b"",
         patience: float = 300.0,
+        tls: TlsFiles | None = None,
     ) -> None:
         """Take the server's address, and what makes the worker once the problem is known.
 
-        ``digest`` gives the shard's digest for a run id; ``patience`` is how many seconds to try to reach the server.
+        ``digest`` gives the shard's digest for a run id; ``patience`` is how many seconds to try to reach the server;
+        with ``tls`` nothing but TLS is spoken.
         """
-        self._server, self._who, self._patience = server, who, patience
+        self._server, self._who, self._patience, self._tls = server, who, patience, tls
         self._make_worker, self._digest = make_worker, digest
         self._worker: Worker | None = None
         self._run_id = ""
@@ -152,8 +155,15 @@ class Session:
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _connect(self) -> Vector:
-        async with grpc.aio.insecure_channel(self._server, options=CHANNEL) as channel:
-            return await self._converse(channel, await self._join(channel))
+        async with open_channel(self._server, self._tls) as channel:
+            try:
+                joined = await self._join(channel)
+            except _LostError:
+                reason = await asyncio.to_thread(_diagnose, self._server, self._tls)
+                if reason is not None:
+                    raise RefusedError(reason) from None
+                raise
+            return await self._converse(channel, joined)
 
     def _bear(self, lost: Exception, seconds: float) -> None:
         """Do nothing while there is patience; then raise what the client ends with."""
@@ -267,6 +277,12 @@ class Session:
         if self._worker is None:
             raise ContractError("the server sent an order before all of the problem")
         return self._worker
+
+
+def _diagnose(server: str, tls: TlsFiles | None) -> str | None:
+    from fism_client.diagnosis import diagnose  # noqa: PLC0415  # cryptography is slow to load, and seldom needed
+
+    return diagnose(server, tls)
 
 
 async def _read(stream: Stream) -> Received | None:

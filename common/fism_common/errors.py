@@ -8,7 +8,8 @@
     |   |-- ProblemError                    a loss, a set, an outer objective, or their fit to each other
     |   |-- StepError                       gamma, lambda, rounds, tolerance
     |   |-- MethodError                     the method does not fit the problem
-    |   `-- ConfigError                     a configuration file, an option, a folder
+    |   |-- ConfigError                     a configuration file, an option, a folder
+    |   `-- CertificateError                a certificate, or the key to one
     |-- NumericalError (ArithmeticError)    a round gave numbers that are not finite
     |-- RefusedError                        a client is not let in, or put out
     |   |-- NotAllowedError                 this name has no place in the run
@@ -62,6 +63,10 @@ class StepWarning(UserWarning):
 
 class ConfigError(InputError):
     """A configuration file, an option or a folder cannot be used."""
+
+
+class CertificateError(InputError):
+    """A certificate, or the key to one, cannot be used."""
 
 
 class RefusedError(FismError):

@@ -15,6 +15,7 @@ from fism_common.console import command
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from fism_common.tls import TlsFiles
     from fism_server.job import Job
     from fism_server.plan import Plan
     from fism_server.progress import Progress
@@ -37,6 +38,8 @@ def server(
     config: Config = None,
     listen: Annotated[str, typer.Option(help="HOST:PORT to listen on; port 0 takes a free one.")] = "127.0.0.1:50051",
     health: Annotated[str | None, typer.Option(help="HOST:PORT for health checks alone.")] = None,
+    certs: Annotated[Path | None, typer.Option(help="The folder of fism certs, for TLS.")] = None,
+    insecure: Annotated[bool, typer.Option(help="Speak plain text beyond this host.")] = False,
     out: Out = None,
     resume: Resume = None,
     overrides: Overrides = [],  # noqa: B006  # typer copies it
@@ -46,20 +49,36 @@ def server(
 ) -> None:
     """Coordinate a federation: wait for its clients, run the rounds, write the model."""
     with command(quiet=quiet, verbose=verbose):
+        from fism_server.access import Access
         from fism_server.run import serve
 
+        def access(plan: Plan) -> Access:
+            made = Access(listen=listen, health=health, tls=tls_files(plan, certs), insecure=insecure)
+            made.check()
+            return made
+
         execute(
-            find_job(config, overrides, out, resume),
+            find_job(config, overrides, out, resume, access),
             lambda job, progress: serve(
                 job,
+                access(job.plan),
                 progress,
-                listen=listen,
-                health_listen=health,
-                on_listening=lambda address: progress.say(f"listening on {address}"),
+                on_listening=lambda address: progress.say(f"listening on {address}{access(job.plan).told}"),
             ),
             as_json=as_json,
             quiet=quiet,
         )
+
+
+def tls_files(plan: Plan, certs: Path | None) -> TlsFiles | None:
+    """Return the server's certificate: of the folder that is given, or of the one in the configuration."""
+    security = plan.config.security
+    if certs is None and security.certs is None:
+        return None
+    from fism_common.tls import TlsFiles
+
+    folder = certs if certs is not None else plan.folder / (security.certs or "")
+    return TlsFiles.of(folder, security.name)
 
 
 def find_job(

@@ -124,6 +124,14 @@ class EvaluationRule(Settings):
     every: PositiveInt = 10
 
 
+class Security(Settings):
+    """Who may take part, and by which certificates."""
+
+    certs: str | None = None
+    name: str = "server"
+    allowed: Annotated[list[str], Field(min_length=1)] | None = None
+
+
 class Local(Settings):
     """What ``fism run`` starts: one client per shard file, in this order."""
 
@@ -141,4 +149,5 @@ class RunConfig(Settings):
     stop: StopRule
     limits: Limits = Limits()
     evaluation: EvaluationRule = EvaluationRule()
+    security: Security = Security()
     local: Local | None = None

@@ -13,6 +13,8 @@ from fism_common.errors import StoreError
 if TYPE_CHECKING:
     from fism_server.store import Store
 
+_MOST_REFUSALS = 100
+_REFUSALS_A_SECOND = 10.0
 _log = logging.getLogger(__name__)
 
 
@@ -61,15 +63,37 @@ class Journal:
         self._store = store
         self.round = 0
         """The round under way; 0 before the first."""
+        self._room, self._held_back, self._since = float(_MOST_REFUSALS), 0, time.monotonic()
 
     def note(self, kind: Kind, client: str, text: str) -> None:
         """Say an event and keep it."""
-        event = self.event(kind, client, text)
+        if kind is Kind.REFUSED and not self._has_room():
+            self._held_back += 1
+            return
+        self._take(self.event(kind, client, text))
+
+    def flush(self) -> None:
+        """Say and keep, as one, the refusals that were too many to be told one by one."""
+        if self._held_back:
+            count, self._held_back = self._held_back, 0
+            self._take(Event(self.round, Kind.REFUSED, "", f"{count} more calls, too many to tell", count=count))
+
+    def _take(self, event: Event) -> None:
         self.say(event)
         try:
             self._store.note(event)
         except StoreError as error:
             _log.error("not kept: %s", error)  # the next save of the state ends the run for it
+
+    def _has_room(self) -> bool:
+        """Whether a refusal may be told by itself: at most so many at once, and as many a second as can be read."""
+        now = time.monotonic()
+        self._room = min(self._room + (now - self._since) * _REFUSALS_A_SECOND, _MOST_REFUSALS)
+        self._since = now
+        if self._room < 1:
+            return False
+        self._room -= 1
+        return True
 
     def event(self, kind: Kind, client: str, text: str) -> Event:
         """Return an event of the current round, for whoever keeps it together with what it belongs to."""

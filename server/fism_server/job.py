@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from fism_server.plan import Plan
 
 _CONFIG = "config.json"
-_FREE = ("limits.", "local.")
-"""What may differ when a run is resumed: it says how long to wait for whom, and nothing of the problem."""
+_FREE = ("limits.", "security.", "local.")
+"""What may differ when a run is resumed: it says whom to wait for, and how long, and nothing of the problem."""
 
 
 @dataclass(frozen=True)

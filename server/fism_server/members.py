@@ -60,11 +60,15 @@ class Members:
         expected: int | Sequence[str],
         columns: int | None,
         check_columns: Callable[[int], None] = lambda _: None,
+        *,
+        allowed: Sequence[str] | None = None,
     ) -> None:
         """Expect so many clients, or these names; ``columns`` None lets the first client decide.
 
-        ``check_columns`` raises InputError for a number of columns that the problem cannot have.
+        ``check_columns`` raises InputError for a number of columns that the problem cannot have; ``allowed`` are the
+        names that are let in, None for all.
         """
+        self._allowed = None if allowed is None else frozenset(allowed)
         self._columns, self._check_columns = columns, check_columns
         self._names = None if isinstance(expected, int) else list(expected)
         self.expected = expected if isinstance(expected, int) else len(expected)
@@ -89,13 +93,17 @@ class Members:
             self._left_out[member.name] = round_
         self.expected, self._order = self.expected - len(members), None
 
-    def join(self, request: pb.JoinRequest) -> Member:
-        """Let a client in, or back in; raise a RefusedError that says why not."""
+    def join(self, request: pb.JoinRequest, proven: str | None = None) -> Member:
+        """Let a client in, or back in; raise a RefusedError that says why not.
+
+        ``proven`` is the name in its certificate, if it has one.
+        """
         self._forget_vanished()
+        self._check_name(request.name, proven)
         self._check(request)
         known = self._by_name.get(request.name)
         if known is not None and (self.begun or known.link is not None or known.put_out):
-            return self._join_again(known, request)
+            return self._join_again(known, request, proven=proven is not None)
         if known is None and request.name in self._left_out:
             since = self._left_out[request.name]
             raise NotAllowedError(f"{request.name!r} was away too long: the run went on without it in round {since}")
@@ -111,11 +119,16 @@ class Members:
         """The columns of this run; None until its configuration or its first client has decided."""
         return self._columns or next((member.columns for member in self._by_name.values()), None)
 
-    def open(self, token: bytes, digest: bytes) -> Member:
+    def is_member(self, token: bytes, proven: str | None) -> bool:
+        """Whether a caller is one of the clients: by its certificate, or by the token that it was given."""
+        return proven in self._by_name or self._by_token(token) is not None
+
+    def open(self, token: bytes, digest: bytes, proven: str | None = None) -> Member:
         """Return the member that the token was given to, if it has the rows that it began with."""
-        member = next((one for one in self._by_name.values() if secrets.compare_digest(one.token, token)), None)
+        member = self._by_token(token)
         if member is None:
             raise NotJoinedError("this token is not, or no longer, of this run; join first")
+        self._check_name(member.name, proven)
         if member.put_out:
             raise NotAllowedError(f"{member.name!r} is put out: {member.put_out}")
         if self.begun and member.digest not in {b"", digest}:
@@ -155,6 +168,20 @@ class Members:
                 del self._by_name[member.name]
                 self._order = None
 
+    def _by_token(self, token: bytes) -> Member | None:
+        return next((one for one in self._by_name.values() if secrets.compare_digest(one.token, token)), None)
+
+    def _check_name(self, name: str, proven: str | None) -> None:
+        """Refuse a name that is another's, or not on the list, before anything else of a caller is looked at."""
+        if not name or len(name) > _LONGEST_NAME or not name.isprintable():
+            raise ContractError(f"a client's name has 1 to {_LONGEST_NAME} printable characters")
+        if proven is not None and name != proven:
+            raise NotAllowedError(f"your certificate is of {proven!r}: you cannot take part as {name!r}")
+        if self._allowed is not None and name not in self._allowed:
+            raise NotAllowedError(f"{name!r} is not allowed in this run; ask its coordinator to list the name")
+        if self._names is not None and name not in self._names:
+            raise NotAllowedError(f"{name!r} is not a client of this run; ask its coordinator to list the name")
+
     def _check(self, request: pb.JoinRequest) -> None:
         name = request.name
         if request.protocol != PROTOCOL:
@@ -162,10 +189,6 @@ class Members:
                 f"you speak version {request.protocol} of the protocol and this server version {PROTOCOL}; "
                 "install the same version of fism at both ends"
             )
-        if not name or len(name) > _LONGEST_NAME or not name.isprintable():
-            raise ContractError(f"a client's name has 1 to {_LONGEST_NAME} printable characters")
-        if self._names is not None and name not in self._names:
-            raise NotAllowedError(f"{name!r} is not a client of this run; ask its coordinator to list the name")
         if request.rows == 0 or request.shards == 0 or request.shards > request.rows:
             raise MismatchError(f"{name!r} has {request.rows} rows in {request.shards} shards; each shard needs a row")
         columns = self.columns
@@ -179,9 +202,9 @@ class Members:
             _log.warning("%s client=%s", error, name)
             raise MismatchError(f"{request.columns} columns do not fit this run; its coordinator knows why") from None
 
-    def _join_again(self, known: Member, request: pb.JoinRequest) -> Member:
+    def _join_again(self, known: Member, request: pb.JoinRequest, *, proven: bool) -> Member:
         same = secrets.compare_digest(known.token, request.token)
-        if known.link is not None and not same:
+        if known.link is not None and not same and not proven:
             raise NameTakenError(f"a client called {known.name!r} is connected already; choose another name")
         if (known.rows, known.columns, known.shards) != (request.rows, request.columns, request.shards):
             raise MismatchError(

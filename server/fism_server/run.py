@@ -17,9 +17,10 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 
 from fism_common.channel import SERVER
-from fism_common.errors import ConfigError, InterruptedRunError, StoppedError, StoreError
+from fism_common.errors import InterruptedRunError, StoppedError, StoreError
 from fism_common.files import write_bytes, write_npz
 from fism_common.steps import warn_if_not_covered
+from fism_server.access import Connections
 from fism_server.config import Absent
 from fism_server.events import Journal, Kind
 from fism_server.hub import AbsentError, Hub
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from fism_common.exchange import Evaluation
+    from fism_server.access import Access
     from fism_server.hub import Gathered
     from fism_server.job import Job
     from fism_server.members import Member
@@ -39,10 +41,9 @@ if TYPE_CHECKING:
 
 async def serve(
     job: Job,
+    access: Access,
     progress: Progress,
     *,
-    listen: str,
-    health_listen: str | None = None,
     on_listening: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Run the job to its end, and close its store; return the summary, which is also in the run's folder.
@@ -52,54 +53,44 @@ async def serve(
     """
     with _interruptible():
         try:
-            return await _serve(job, progress, listen, health_listen, on_listening)
+            return await _serve(job, access, progress, on_listening)
         except asyncio.CancelledError:
             raise InterruptedRunError(
                 f"interrupted; what the run had done is saved in {job.out}: go on with --resume {job.out}"
             ) from None
 
 
-async def _serve(
-    job: Job, progress: Progress, listen: str, health_listen: str | None, on_listening: Callable[[str], None]
-) -> dict[str, Any]:
+async def _serve(job: Job, access: Access, progress: Progress, on_listening: Callable[[str], None]) -> dict[str, Any]:
     plan, limits = job.plan, job.plan.config.limits
     journal = Journal(job.store)
-    members = Members(plan.config.federation.clients, plan.columns, plan.outer.check)
+    connections = Connections()
+    members = Members(
+        plan.config.federation.clients, plan.columns, plan.outer.check, allowed=plan.config.security.allowed
+    )
     if job.saved is not None:
         members.restore(job.saved.members, job.saved.left_out)
     absence = math.inf if limits.absent is Absent.WAIT else limits.absence
     hub = Hub(members, plan.constraint, journal, round_limit=limits.round, absence=absence)
-    service = FederationService(job.run_id, plan, members, hub, journal)
+    service = FederationService(job.run_id, plan, members, hub, journal, connections)
     server, health_server = grpc.aio.server(options=SERVER), grpc.aio.server(options=SERVER)
     server.add_generic_rpc_handlers((service.handler(),))
     servicer = health.HealthServicer()
     for one in (server, health_server):
         health_pb2_grpc.add_HealthServicer_to_server(servicer, one)
     try:
-        address = _bind(server, listen)
+        address = access.bind(server, connections)
         await server.start()
-        if health_listen is not None:
-            _bind(health_server, health_listen)
+        if access.health is not None:
+            access.bind_health(health_server)
             await health_server.start()
         await servicer.set("", health_pb2.HealthCheckResponse.SERVING)
         on_listening(address)
-        return await Run(job, progress, members, hub, journal).run()
+        return await Run(job, progress, members, hub, journal, connections).run()
     finally:
         service.over = True
         # A stream that is still open would make stop() wait for all of the grace: goodbye was said before.
         await asyncio.gather(server.stop(limits.grace), health_server.stop(0))
         job.store.close()
-
-
-def _bind(server: grpc.aio.Server, listen: str) -> str:
-    try:
-        port = server.add_insecure_port(listen)
-    except RuntimeError as error:
-        raise ConfigError(
-            f"cannot listen on {listen}: the port is in use, or the address is not of this machine"
-        ) from error
-    host, _, _ = listen.rpartition(":")
-    return f"{host}:{port}"
 
 
 @contextmanager
@@ -128,9 +119,11 @@ def _interruptible() -> Iterator[None]:
 class Run:
     """One run, from its clients' coming to its files."""
 
-    def __init__(self, job: Job, progress: Progress, members: Members, hub: Hub, journal: Journal) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917
+        self, job: Job, progress: Progress, members: Members, hub: Hub, journal: Journal, connections: Connections
+    ) -> None:
         """Take the parts that were made for it."""
-        self._job, self._progress, self._journal = job, progress, journal
+        self._job, self._progress, self._journal, self._connections = job, progress, journal, connections
         self._plan, self._store, self._limits = job.plan, job.store, job.plan.config.limits
         self._members, self._hub = members, hub
         self._rounds: Rounds | None = None
@@ -260,10 +253,16 @@ class Run:
         return summary
 
     async def _watch(self) -> None:
-        """Show who is waited for."""
+        """Show who is waited for, and take note of connections that failed."""
         while True:
             await asyncio.sleep(1.0)
             self._progress.waiting(self._hub.waiting())
+            self._journal.flush()
+            failed = self._connections.failed()
+            if failed:
+                self._journal.note(
+                    Kind.REFUSED, "", f"{failed} connections without a valid certificate, or without a call"
+                )
 
 
 def _table(summary: dict[str, Any]) -> list[tuple[str, str]]:

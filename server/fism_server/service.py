@@ -11,16 +11,18 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from fism_common.errors import ContractError, FismError, MismatchError, NotJoinedError, meaning
+from fism_common.errors import ContractError, FismError, MismatchError, NotAllowedError, NotJoinedError, meaning
 from fism_common.pb import federation_pb2 as pb
 from fism_common.terms import loss_message, set_message
 from fism_common.wire import read_client_message
+from fism_server.access import identity
 from fism_server.events import Kind
 from fism_server.link import Link
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from fism_server.access import Connections
     from fism_server.events import Journal
     from fism_server.hub import Hub
     from fism_server.members import Member, Members
@@ -38,9 +40,12 @@ Stream: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 class FederationService:
     """Join, Round and Status."""
 
-    def __init__(self, run_id: str, plan: Plan, members: Members, hub: Hub, journal: Journal) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917
+        self, run_id: str, plan: Plan, members: Members, hub: Hub, journal: Journal, connections: Connections
+    ) -> None:
         """Take the run that this is the edge of."""
         self._run_id, self._plan, self._members, self._hub, self._journal = run_id, plan, members, hub, journal
+        self._connections = connections
         self.over = False
 
     def handler(self) -> grpc.GenericRpcHandler:
@@ -59,7 +64,6 @@ class FederationService:
                 "Round": grpc.stream_stream_rpc_method_handler(self.Round),
                 "Status": grpc.unary_unary_rpc_method_handler(
                     self.Status,
-                    request_deserializer=pb.StatusRequest.FromString,
                     response_serializer=pb.StatusReply.SerializeToString,
                 ),
             },
@@ -73,7 +77,7 @@ class FederationService:
                 request = pb.JoinRequest.FromString(raw)
             if self.over:
                 raise MismatchError("the run is over")
-            member = self._members.join(request)
+            member = self._members.join(request, self._identity(context))
         except FismError as error:
             await self._refuse(context, error, request.name)
         _log.info("joined client=%s rows=%d shards=%d", member.name, member.rows, member.shards)
@@ -106,6 +110,11 @@ class FederationService:
             self._hub.detach(link, *why)  # first: this coroutine may be cancelled once more while it waits
             await asyncio.gather(*tasks, return_exceptions=True)
 
+    def _identity(self, context: grpc.aio.ServicerContext[bytes, Response]) -> str | None:
+        """Return the name in the caller's certificate; None in plain text."""
+        self._connections.call(context.peer())
+        return identity(context.auth_context())
+
     async def _open(self, context: Stream) -> Member:
         """Return the member whose stream this is, as its first message shows."""
         try:
@@ -117,7 +126,7 @@ class FederationService:
             first = pb.ClientMessage() if raw is None else read_client_message(raw)[0]
         if first.WhichOneof("kind") != "opening":
             raise ContractError("the first message of a stream is Opening")
-        return self._members.open(first.opening.token, first.opening.shard_digest)
+        return self._members.open(first.opening.token, first.opening.shard_digest, self._identity(context))
 
     async def _refuse(
         self, context: grpc.aio.ServicerContext[bytes, Response], error: FismError, name: str
@@ -126,10 +135,15 @@ class FederationService:
         self._journal.note(Kind.REFUSED, _in_one_line(name), str(error))
         await context.abort(getattr(grpc.StatusCode, meaning(error).status), str(error))
 
-    async def Status(
-        self, _: pb.StatusRequest, _context: grpc.aio.ServicerContext[pb.StatusRequest, pb.StatusReply]
-    ) -> pb.StatusReply:
-        """Tell how far the run is."""
+    async def Status(self, raw: bytes, context: grpc.aio.ServicerContext[bytes, pb.StatusReply]) -> pb.StatusReply:
+        """Tell a client of the run how far it is, and nobody else."""
+        try:
+            with _reading():
+                token = pb.StatusRequest.FromString(raw).token
+            if not self._members.is_member(token, self._identity(context)):
+                raise NotAllowedError("only clients of the run are told how far it is")
+        except FismError as error:
+            await self._refuse(context, error, "")
         return pb.StatusReply(
             run_id=self._run_id,
             round=self._hub.round,

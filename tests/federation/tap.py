@@ -8,7 +8,7 @@ import threading
 
 
 class Tap:
-    """Forwards connections to a server, and keeps every byte that comes from it."""
+    """Forwards connections to a server, and keeps every byte that comes from it or goes to it."""
 
     def __init__(self, address: str) -> None:
         """Listen on a free port."""
@@ -17,6 +17,7 @@ class Tap:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self.received: list[bytearray] = []
+        self.sent: list[bytearray] = []
         self._open: list[tuple[socket.socket, socket.socket]] = []
         self._swallowing: set[socket.socket] = set()
         self._turn = threading.Event()
@@ -30,18 +31,18 @@ class Tap:
             except OSError:
                 return
             far = socket.create_connection(self._target)
-            kept = bytearray()
+            kept, sent = bytearray(), bytearray()
             self.received.append(kept)
+            self.sent.append(sent)
             self._open.append((near, far))
-            threading.Thread(target=self._forward, args=(near, far, None), daemon=True).start()
+            threading.Thread(target=self._forward, args=(near, far, sent), daemon=True).start()
             threading.Thread(target=self._forward, args=(far, near, kept), daemon=True).start()
 
-    def _forward(self, source: socket.socket, target: socket.socket, kept: bytearray | None) -> None:
+    def _forward(self, source: socket.socket, target: socket.socket, kept: bytearray) -> None:
         with source, target:
             try:
                 while data := source.recv(2**16):
-                    if kept is not None:
-                        kept += data
+                    kept += data
                     if self._pause:
                         self._turn.wait(self._pause)
                     if source not in self._swallowing:

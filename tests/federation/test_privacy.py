@@ -37,7 +37,7 @@ WORDS = {
     "Evaluation": ["rows", "right", "loss"],
     "Closed": ["inner", "evaluation"],
     "Leaving": ["reason"],
-    "StatusRequest": [],
+    "StatusRequest": ["token"],
 }
 
 
@@ -79,7 +79,9 @@ def test_every_byte_that_a_client_receives_is_accounted_for(tmp_path: Path) -> N
     with server(given.config, tmp_path / "run") as running:
         tap = Tap(running.address)
         with grpc.insecure_channel(running.address) as channel:
-            status = rpc.FederationStub(channel).Status(pb.StatusRequest(), timeout=10)
+            stub = rpc.FederationStub(channel)
+            joined_first = stub.Join(pb.JoinRequest(protocol=1, name="b", rows=7, columns=5, shards=1), timeout=10)
+            status = stub.Status(pb.StatusRequest(token=joined_first.token), timeout=10)
         clients = [client(tap.address, "a", given.files[0]), client(running.address, "b", given.files[1])]
         assert [end(one)[0] for one in clients] == [0, 0]
         assert running.end() == 0

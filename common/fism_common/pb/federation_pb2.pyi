@@ -663,16 +663,21 @@ Global___Leaving: _TypeAlias = Leaving  # noqa: Y015
 
 @_typing.final
 class StatusRequest(_message.Message):
-    """Asks for nothing in particular."""
+    """Asks how far the run is."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    TOKEN_FIELD_NUMBER: _builtins.int
+    token: _builtins.bytes
+    """The token of a join; not needed with a certificate."""
     def __init__(
         self,
+        *,
+        token: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -71,7 +71,7 @@ class FederationServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Status(self, request, context):
-        """How far the run is; read-only.
+        """How far the run is; for its clients only.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

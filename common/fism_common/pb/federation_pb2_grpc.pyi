@@ -43,7 +43,7 @@ class FederationStub:
     Round: _grpc.StreamStreamMultiCallable[_federation_pb2.ClientMessage, _federation_pb2.ServerMessage]
     """The run itself, as seen by one client. The client speaks first, with Opening."""
     Status: _grpc.UnaryUnaryMultiCallable[_federation_pb2.StatusRequest, _federation_pb2.StatusReply]
-    """How far the run is; read-only."""
+    """How far the run is; for its clients only."""
 
 @_typing.type_check_only
 class FederationAsyncStub(FederationStub):
@@ -55,7 +55,7 @@ class FederationAsyncStub(FederationStub):
     Round: _aio.StreamStreamMultiCallable[_federation_pb2.ClientMessage, _federation_pb2.ServerMessage]  # type: ignore[assignment]
     """The run itself, as seen by one client. The client speaks first, with Opening."""
     Status: _aio.UnaryUnaryMultiCallable[_federation_pb2.StatusRequest, _federation_pb2.StatusReply]  # type: ignore[assignment]
-    """How far the run is; read-only."""
+    """How far the run is; for its clients only."""
 
 class FederationServicer(metaclass=_abc_1.ABCMeta):
     """A client joins, then keeps one Round stream until the end of the run."""
@@ -82,6 +82,6 @@ class FederationServicer(metaclass=_abc_1.ABCMeta):
         request: _federation_pb2.StatusRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_federation_pb2.StatusReply, _abc.Awaitable[_federation_pb2.StatusReply]]:
-        """How far the run is; read-only."""
+        """How far the run is; for its clients only."""
 
 def add_FederationServicer_to_server(servicer: FederationServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
