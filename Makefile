@@ -12,20 +12,21 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --constraint constraints.txt
 	touch $@
 
-# Federations fill both cores and watch deadlines: they run one at a time.
+# The largest federations fill both cores and measure memory: they run one at a time.
 test: $(STAMP)   ## run the tests
-	$(BIN)/pytest -n 2 --ignore tests/federation -m 'not long'
-	$(BIN)/pytest tests/federation
+	$(BIN)/pytest -n 2 -m 'not long' --ignore tests/federation/test_scale.py
+	$(BIN)/pytest tests/federation/test_scale.py
 
 long: $(STAMP)   ## run the tests that take long: machines that die again and again, ten thousand bad messages
 	$(BIN)/pytest -m long
 
-check: $(STAMP)  ## lint, types, import rules, fresh stubs
+check: $(STAMP)  ## lint, types, import rules, fresh stubs, known weaknesses of dependencies
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/stubs.py --check
+	$(BIN)/python scripts/audit.py
 
 format: $(STAMP) ## format the code and fix what can be fixed
 	$(BIN)/ruff format .

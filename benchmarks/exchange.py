@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from fism.certs import init, issue
 from timing import Ratio
 
 HERE = Path(__file__).parent
@@ -38,18 +39,26 @@ def bare(n: int, rounds: int) -> float:
     return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)  # noqa: S603
 
 
-def ours(n: int, rounds: int) -> float:
+def ours(n: int, rounds: int, *, tls: bool = False) -> float:
     """Return the median milliseconds of a round of `fism server` with clients that do no work."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "run.toml").write_text(CONFIG.format(clients=CLIENTS, rounds=rounds))
         command = [sys.executable, "-m", "fism", "server", str(folder / "run.toml"), "--listen", "127.0.0.1:0"]
         command += ["--out", str(folder / "run"), "--json"]
+        certs = []
+        if tls:
+            init(folder)
+            issue(folder, "server", ["127.0.0.1"])
+            for i in range(CLIENTS):
+                issue(folder, f"c{i}")
+            command += ["--certs", str(folder)]
+            certs = [str(folder)]
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
         assert server.stderr is not None  # noqa: S101
         address = server.stderr.readline().split()[-1]
         clients = [
-            subprocess.Popen([sys.executable, str(HERE / "idle_client.py"), address, f"c{i}", str(n)])  # noqa: S603
+            subprocess.Popen([sys.executable, str(HERE / "idle_client.py"), address, f"c{i}", str(n), *certs])  # noqa: S603
             for i in range(CLIENTS)
         ]
         out, _ = server.communicate()
@@ -65,3 +74,5 @@ def exchange() -> Iterator[Ratio]:
         least, own = min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
         what = f"a round of 8 clients over a bare exchange, n = {n} ({own:.2f} over {least:.2f} ms)"
         yield Ratio(what, own / least, 1.25, most=True)
+        safe = min(ours(n, rounds, tls=True) for _ in range(3))
+        yield Ratio(f"the same with TLS over plain text, n = {n} ({safe:.2f} over {own:.2f} ms)", safe / own, None)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fism_client.session import Introduction, Session
 from fism_common.exchange import Evaluation, Order, Reply
+from fism_common.tls import TlsFiles
 
 if TYPE_CHECKING:
     from fism_common.vectors import Vector
@@ -28,5 +30,6 @@ class Idle:
         return None
 
 
-address, name, columns = sys.argv[1:]
-Session(address, Introduction(name=name, rows=1, columns=int(columns)), lambda _loss, _set: Idle()).run()
+address, name, columns, *certs = sys.argv[1:]
+tls = TlsFiles.of(Path(certs[0]), name) if certs else None
+Session(address, Introduction(name=name, rows=1, columns=int(columns)), lambda _loss, _set: Idle(), tls=tls).run()

@@ -27,7 +27,7 @@ def main() -> None:
         subprocess.run(  # noqa: S603
             [sys.executable, "-m", "fism", "run", folder / "hospitals.toml", "--out", folder / "run"], check=True
         )
-        with np.load(folder / "run/model.npz") as model:
+        with np.load(folder / "run/model.npz", allow_pickle=False) as model:
             together = model["x"]
         compare(folder, together)
 

@@ -236,7 +236,7 @@ def test_waiting_is_said_every_thirty_seconds(tmp_path: Path) -> None:
         running.wait_for(r"^waiting for c0, 3\d s$", seconds=40)
         running.wait_for(r"^waiting for c0, 6\d s$", seconds=40)
         assert running.process.poll() is None
-    assert events(out) == [("lost", "c0")]  # and c1 has waited for the others, pinging, without being sent away
+        assert events(out) == [("lost", "c0")]  # and c1 has waited for the others, pinging, without being sent away
 
 
 def test_events_are_told(tmp_path: Path) -> None:

@@ -30,7 +30,11 @@ class Tap:
                 near, _ = self._listener.accept()
             except OSError:
                 return
-            far = socket.create_connection(self._target)
+            try:
+                far = socket.create_connection(self._target)
+            except OSError:  # the server is gone
+                near.close()
+                continue
             kept, sent = bytearray(), bytearray()
             self.received.append(kept)
             self.sent.append(sent)
