@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import resource
 import threading
 import time
 from collections import deque
@@ -52,6 +53,8 @@ class Access:
 
     def bind(self, server: grpc.aio.Server, connections: Connections) -> str:
         """Let a server listen; return the address with the port that was taken."""
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a flood must not use up what the database needs
         if self.tls is None:
             return _bind(server.add_insecure_port, self.listen)
         credentials = server_credentials(self.tls, connections.begin)
