@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING
 
 import grpc
 import grpc.aio
-from google.protobuf.message import DecodeError
 
 from fism_client.conversation import Conversation, closed
 from fism_common.channel import open_channel
 from fism_common.errors import ContractError, MismatchError, NameTakenError, RefusedError, StoppedError
 from fism_common.pb import federation_pb2 as pb
 from fism_common.terms import NamedLoss, read_loss, read_set, vectors_to_come
-from fism_common.wire import PROTOCOL, read_server_message
+from fism_common.wire import PROTOCOL, read_message, read_server_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from typing import TypeAlias
 
     from fism_client.site import Worker
@@ -182,8 +181,7 @@ class Session:
             answer = await call(request.SerializeToString(), timeout=10.0)
         except grpc.RpcError as error:
             raise _translate(error) from None
-        with _reading():
-            joined = pb.JoinReply.FromString(answer)
+        joined = read_message(pb.JoinReply, answer)
         if self._run_id not in {"", joined.run_id}:
             raise MismatchError(f"{self._server} has begun another run; start this client anew to take part in it")
         if not self._run_id:
@@ -288,19 +286,7 @@ def _diagnose(server: str, tls: TlsFiles | None) -> str | None:
 async def _read(stream: Stream) -> Received | None:
     """Return the next message; None at the end of the stream, which gRPC's own types forget."""
     received: object = await stream.read()
-    if not isinstance(received, bytes):
-        return None
-    with _reading():
-        return read_server_message(received)
-
-
-@contextlib.contextmanager
-def _reading() -> Iterator[None]:
-    """Say of bytes that are no message where they come from."""
-    try:
-        yield
-    except DecodeError as error:
-        raise ContractError(f"the server sent bytes that are no message of the contract: {error}") from error
+    return read_server_message(received) if isinstance(received, bytes) else None
 
 
 def _translate(error: grpc.RpcError) -> Exception:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from google.protobuf.message import DecodeError, Message
 
 from fism_common.errors import ContractError
 from fism_common.exchange import Evaluation, Order, Reply
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from fism_common.vectors import Vector
 
     Bytes: TypeAlias = bytes | memoryview
+
+M = TypeVar("M", bound=Message)
 
 PROTOCOL = 1
 MESSAGE_LIMIT = 4 * 2**20
@@ -112,24 +115,48 @@ def reply_messages(reply: Reply, asked: pb.Order, seconds: float, evaluation: Ev
         yield wrap(pb.ClientMessage.REPLY_FIELD_NUMBER, head, {_REPLY_X: x[part]})
 
 
+def read_message(kind: type[M], raw: bytes) -> M:
+    """Return a short message; raise ContractError for bytes that are none."""
+    try:
+        return kind.FromString(raw)
+    except DecodeError as error:
+        raise _no_message(error) from error
+
+
 def read_client_message(raw: bytes) -> tuple[pb.ClientMessage, Bytes]:
-    """Return a message of a client, and the x of a reply, which may be left out of the message."""
-    inner = _only_field(raw, pb.ClientMessage.REPLY_FIELD_NUMBER)
-    if inner is None:
-        message = pb.ClientMessage.FromString(raw)
-        return message, message.reply.x
-    rest, (x,) = unwrap(inner, (_REPLY_X,))
-    return pb.ClientMessage(reply=pb.Reply.FromString(rest)), x
+    """Return a message of a client, and the x of a reply, which may be left out of the message.
+
+    Raises ContractError for bytes that are no message.
+    """
+    try:
+        inner = _only_field(raw, pb.ClientMessage.REPLY_FIELD_NUMBER)
+        if inner is None:
+            message = pb.ClientMessage.FromString(raw)
+            return message, message.reply.x
+        rest, (x,) = unwrap(inner, (_REPLY_X,))
+        return pb.ClientMessage(reply=pb.Reply.FromString(rest)), x
+    except DecodeError as error:
+        raise _no_message(error) from error
 
 
 def read_server_message(raw: bytes) -> tuple[pb.ServerMessage, Bytes, Bytes]:
-    """Return a message of the server, and the x and h of an order, which may be left out of the message."""
-    inner = _only_field(raw, pb.ServerMessage.ORDER_FIELD_NUMBER)
-    if inner is None:
-        message = pb.ServerMessage.FromString(raw)
-        return message, message.order.x, message.order.h
-    rest, (x, h) = unwrap(inner, (_ORDER_X, _ORDER_H))
-    return pb.ServerMessage(order=pb.Order.FromString(rest)), x, h
+    """Return a message of the server, and the x and h of an order, which may be left out of the message.
+
+    Raises ContractError for bytes that are no message.
+    """
+    try:
+        inner = _only_field(raw, pb.ServerMessage.ORDER_FIELD_NUMBER)
+        if inner is None:
+            message = pb.ServerMessage.FromString(raw)
+            return message, message.order.x, message.order.h
+        rest, (x, h) = unwrap(inner, (_ORDER_X, _ORDER_H))
+        return pb.ServerMessage(order=pb.Order.FromString(rest)), x, h
+    except DecodeError as error:
+        raise _no_message(error) from error
+
+
+def _no_message(error: DecodeError) -> ContractError:
+    return ContractError(f"bytes that are no message of the contract: {error}")
 
 
 def _only_field(raw: bytes, number: int) -> memoryview | None:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
-from google.protobuf.message import DecodeError
 
 from fism_common.errors import ContractError, FismError, MismatchError, NotAllowedError, NotJoinedError, meaning
 from fism_common.pb import federation_pb2 as pb
 from fism_common.terms import loss_message, set_message
-from fism_common.wire import read_client_message
+from fism_common.wire import read_client_message, read_message
 from fism_server.access import identity
 from fism_server.events import Kind
 from fism_server.link import Link
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
     from fism_server.access import Connections
     from fism_server.events import Journal
@@ -73,8 +71,7 @@ class FederationService:
         """Let a client in, or tell it why not."""
         request = pb.JoinRequest()
         try:
-            with _reading():
-                request = pb.JoinRequest.FromString(raw)
+            request = read_message(pb.JoinRequest, raw)
             if self.over:
                 raise MismatchError("the run is over")
             member = self._members.join(request, self._identity(context))
@@ -122,8 +119,7 @@ class FederationService:
                 raw = await _read(context)
         except TimeoutError:
             raise NotJoinedError(f"no Opening in {_SECONDS_TO_OPEN:g} s") from None
-        with _reading():
-            first = pb.ClientMessage() if raw is None else read_client_message(raw)[0]
+        first = pb.ClientMessage() if raw is None else read_client_message(raw)[0]
         if first.WhichOneof("kind") != "opening":
             raise ContractError("the first message of a stream is Opening")
         return self._members.open(first.opening.token, first.opening.shard_digest, self._identity(context))
@@ -138,8 +134,7 @@ class FederationService:
     async def Status(self, raw: bytes, context: grpc.aio.ServicerContext[bytes, pb.StatusReply]) -> pb.StatusReply:
         """Tell a client of the run how far it is, and nobody else."""
         try:
-            with _reading():
-                token = pb.StatusRequest.FromString(raw).token
+            token = read_message(pb.StatusRequest, raw).token
             if not self._members.is_member(token, self._identity(context)):
                 raise NotAllowedError("only clients of the run are told how far it is")
         except FismError as error:
@@ -157,8 +152,7 @@ class FederationService:
             if link.finished:
                 continue  # said goodbye: what is still on its way has no effect
             try:
-                with _reading():
-                    message, x = read_client_message(raw)
+                message, x = read_client_message(raw)
                 if message.WhichOneof("kind") == "leaving":
                     return Kind.LEFT, _in_one_line(message.leaving.reason)
                 self._hub.receive(link, message, x)
@@ -171,15 +165,6 @@ async def _read(context: Stream) -> bytes | None:
     """Return the next message; None at the end of the stream, which gRPC's own types forget."""
     received: object = await context.read()
     return received if isinstance(received, bytes) else None
-
-
-@contextmanager
-def _reading() -> Iterator[None]:
-    """Turn bytes that are no message into an offence against the contract."""
-    try:
-        yield
-    except DecodeError as error:
-        raise ContractError(f"bytes that are no message of the contract: {error}") from error
 
 
 def _in_one_line(text: str) -> str:
