@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LONGEST_NAME = 64
+_MOST_DAYS = 36_500
 _EARLIER = timedelta(minutes=10)
 """How far the clocks of two machines may differ."""
 
@@ -76,8 +77,9 @@ def issue(folder: Path, name: str, hosts: Sequence[str] = (), days: int = 365, *
 
     With ``renew`` it takes the place of the one before; a server's without hosts keeps those that it had.
     """
-    if not name or len(name) > _LONGEST_NAME or not name.isprintable() or name in {"ca", "."} or "/" in name:
-        raise CertificateError(f"a name has 1 to {_LONGEST_NAME} printable characters, no /, and is not 'ca'")
+    fits = 0 < len(name.encode()) <= _LONGEST_NAME and name.isprintable() and "/" not in name
+    if not fits or name.casefold() in {"ca", "."}:
+        raise CertificateError(f"a name has 1 to {_LONGEST_NAME} printable bytes, no /, and is not 'ca'")
     files, authority = TlsFiles.of(folder, name), read_certificate(folder / "ca.pem")
     if files.certificate.exists():
         if not renew:
@@ -85,7 +87,7 @@ def issue(folder: Path, name: str, hosts: Sequence[str] = (), days: int = 365, *
         hosts = hosts or hosts_of(read_certificate(files.certificate))
     try:
         authority_key = load_pem_private_key((folder / "ca.key").read_bytes(), None)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise CertificateError(f"cannot read the authority's key {folder / 'ca.key'}: {error}") from error
     if not isinstance(authority_key, ec.EllipticCurvePrivateKey):
         raise CertificateError(f"{folder / 'ca.key'} is not a key of fism certs init")
@@ -139,13 +141,19 @@ def _host(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
+        pass
+    try:
         return x509.DNSName(host)
+    except ValueError as error:
+        raise CertificateError(f"{host!r} is not a host's name or address: {error}") from error
 
 
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, days: int
 ) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
+    if not 0 <= days <= _MOST_DAYS:
+        raise CertificateError(f"a certificate is valid for at most {_MOST_DAYS} days, not {days}")
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

@@ -123,10 +123,11 @@ def health(
         import grpc
         from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+        from fism_common.channel import PLAIN
         from fism_common.errors import StoppedError
 
         if files is None:
-            opened = grpc.insecure_channel(address)
+            opened = grpc.insecure_channel(address, PLAIN)
         else:
             from fism_common.tls import TlsFiles, channel_credentials
 

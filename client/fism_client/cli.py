@@ -125,8 +125,9 @@ def take_part(config: ClientConfig, folder: Path, *, insecure: bool = False) -> 
 def _tls(config: ClientConfig, folder: Path, *, insecure: bool) -> TlsFiles | None:
     """Return this client's certificate, looked at before anything is sent; None for plain text, where that is safe."""
     from fism_common.errors import CertificateError, ConfigError
-    from fism_common.tls import CLIENT, TlsFiles, check_files, expires_soon, is_local, name_of
+    from fism_common.tls import CLIENT, TlsFiles, check_address, check_files, expires_soon, is_local, name_of
 
+    check_address(config.server)
     if config.certs is None:
         if not insecure and not is_local(config.server):
             raise ConfigError(

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
 import socket
 import ssl
 from typing import TYPE_CHECKING
 
 from cryptography import x509
 
-from fism_common.tls import host_of, hosts_of, is_issued_by, name_of, read_certificate, time_fault
+from fism_common.errors import CertificateError
+from fism_common.tls import (
+    SERVER,
+    host_of,
+    hosts_of,
+    is_issued_by,
+    is_unix,
+    name_of,
+    read_certificate,
+    time_fault,
+    uses_of,
+)
 
 if TYPE_CHECKING:
     from fism_common.tls import TlsFiles
@@ -21,21 +34,19 @@ def diagnose(address: str, files: TlsFiles | None) -> str | None:
 
     The one look at the server is without trust in it: nothing is sent to it but what a handshake has.
     """
-    if address.startswith("unix") or (files is None and not _speaks_tls(address)):
+    if is_unix(address) or (files is None and not _speaks_tls(address)):
         return None
     if files is None:
         return "the server speaks TLS: give --certs with the folder of this client's certificate"
     context = _context()
-    context.load_cert_chain(files.certificate, files.key)
     try:
+        context.load_cert_chain(files.certificate, files.key)
         with _connect(address) as raw, context.wrap_socket(raw, server_hostname=host_of(address)) as stream:
             wrong = _server_fault(stream, address, files)
             return wrong or (None if stream.recv(1) else _NOT_ACCEPTED)
     except ssl.SSLError as error:
-        if error.reason in {"WRONG_VERSION_NUMBER", "UNEXPECTED_MESSAGE", "RECORD_LAYER_FAILURE"}:
-            return "the server speaks plain text, and this client has a certificate: it does not go on without TLS"
-        return _NOT_ACCEPTED if "ALERT" in (error.reason or "") else None
-    except OSError:
+        return _handshake_fault(error.reason or "")
+    except (OSError, ValueError, CertificateError):
         return None
 
 
@@ -43,6 +54,15 @@ _NOT_ACCEPTED = (
     "the server does not accept this client's certificate: it is of another authority than the server's, or has "
     "expired by the server's clock; ask the coordinator for a new one"
 )
+
+
+def _handshake_fault(reason: str) -> str | None:
+    """Return what OpenSSL's reason means, if it is one that a person can do something about."""
+    if reason in {"WRONG_VERSION_NUMBER", "UNEXPECTED_MESSAGE", "RECORD_LAYER_FAILURE"}:
+        return "the server speaks plain text, and this client has a certificate: it does not go on without TLS"
+    if reason in {"TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"}:
+        return "the server does not speak TLS 1.3, and this client nothing less"
+    return _NOT_ACCEPTED if re.search("UNKNOWN_CA|CERTIFICATE", reason) else None
 
 
 def _server_fault(stream: ssl.SSLSocket, address: str, files: TlsFiles) -> str | None:
@@ -53,10 +73,12 @@ def _server_fault(stream: ssl.SSLSocket, address: str, files: TlsFiles) -> str |
     certificate, host = x509.load_der_x509_certificate(der), host_of(address)
     if not is_issued_by(certificate, read_certificate(files.ca)):
         return f"the server's certificate is not of the authority in {files.ca}: is this the right server?"
+    if SERVER not in uses_of(certificate):
+        return "what answers there shows a certificate that is not a server's: is this the right server?"
     wrong = time_fault(certificate)
     if wrong is not None:
         return f"the server's certificate {wrong}; tell the coordinator"
-    if host not in hosts_of(certificate):
+    if _plainly(host) not in map(_plainly, hosts_of(certificate)):
         told = ", ".join(hosts_of(certificate))
         return (
             f"the server's certificate is for {told}, not for {host}; use one of these names, or the coordinator "
@@ -65,13 +87,21 @@ def _server_fault(stream: ssl.SSLSocket, address: str, files: TlsFiles) -> str |
     return None
 
 
+def _plainly(host: str) -> str:
+    """Return a name or an address in the one way of writing it."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return host.casefold()
+
+
 def _speaks_tls(address: str) -> bool:
     try:
         with _connect(address) as raw, _context().wrap_socket(raw, server_hostname=host_of(address)):
             return True
     except ssl.SSLError as error:
         return "ALERT" in (error.reason or "")
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 

@@ -94,6 +94,7 @@ class Session:
         self._solution: Vector | None = None
         self._heard = self._lost = False
         self._opened = math.inf
+        self._suspicion: str | None = None
         self._writing = asyncio.Lock()  # gRPC takes one write at a time, and loses a second
         self._stream: Stream | None = None
         self._leaving: asyncio.Task[None] | None = None
@@ -158,10 +159,12 @@ class Session:
             try:
                 joined = await self._join(channel)
             except _LostError:
-                reason = await asyncio.to_thread(_diagnose, self._server, self._tls)
-                if reason is not None:
-                    raise RefusedError(reason) from None
+                before = self._suspicion
+                self._suspicion = await asyncio.to_thread(_diagnose, self._server, self._tls)
+                if self._suspicion is not None and self._suspicion == before:  # a server that restarts looks so once
+                    raise RefusedError(self._suspicion) from None
                 raise
+            self._suspicion = None
             return await self._converse(channel, joined)
 
     def _bear(self, lost: Exception, seconds: float) -> None:

@@ -26,13 +26,15 @@ _COMMON: Options = [
 ]
 
 CHANNEL: Options = _COMMON
+PLAIN: Options = [*CHANNEL, ("grpc.enable_http_proxy", 0)]
+"""For plain text, which is for this host: a proxy that the environment names is on another."""
 SERVER: Options = [
     *_COMMON,
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),  # else a client that waits is told to go away
     ("grpc.so_reuseport", 0),  # else a second server on the port takes half of the calls in silence
     # Before anybody is known: how many calls a connection has at once, how long its headers are, how long it may take
     # for its handshake, and how long it may stay without a call.
-    ("grpc.max_concurrent_streams", 256),
+    ("grpc.max_concurrent_streams", 32),
     ("grpc.max_metadata_size", 8 * 2**10),
     ("grpc.absolute_max_metadata_size", 16 * 2**10),
     ("grpc.server_handshake_timeout_ms", 10_000),
@@ -43,7 +45,7 @@ SERVER: Options = [
 def open_channel(address: str, tls: TlsFiles | None) -> grpc.aio.Channel:
     """Return a client's channel: with certificates in TLS, and never in anything less."""
     if tls is None:
-        return grpc.aio.insecure_channel(address, options=CHANNEL)
+        return grpc.aio.insecure_channel(address, options=PLAIN)
     from fism_common.tls import channel_credentials  # noqa: PLC0415  # plain text needs no cryptography
 
     return grpc.aio.secure_channel(address, channel_credentials(tls), options=CHANNEL)

@@ -23,7 +23,9 @@ def whole_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with open(scratch, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        scratch.unlink(missing_ok=True)
+        # A new file, so that nobody else has made it before, to read along.
+        with open(scratch, "wb", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

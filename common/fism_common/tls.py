@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,13 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from fism_common.errors import CertificateError
+from fism_common.errors import CertificateError, ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+_log = logging.getLogger(__name__)
 CLIENT, SERVER = ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH
 SOON = timedelta(days=30)
 
@@ -39,13 +41,26 @@ class TlsFiles:
 
 def is_local(address: str) -> bool:
     """Whether only this host can reach an address: a loopback one, or a unix socket."""
-    if address.startswith(("unix:", "unix-abstract:")):
+    if is_unix(address):
         return True
     host = host_of(address)
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def is_unix(address: str) -> bool:
+    """Whether an address is a unix socket."""
+    return address.startswith(("unix:", "unix-abstract:"))
+
+
+def check_address(address: str) -> None:
+    """Refuse what is neither HOST:PORT nor a unix socket."""
+    host, colon, port = address.rpartition(":")
+    whole = bool(host and colon) and port.isdecimal() and int(port) < 2**16
+    if not is_unix(address) and not (whole and (":" not in host or host.startswith("["))):
+        raise ConfigError(f"{address!r} is not HOST:PORT, as in fism.example:50051 or [::1]:50051, nor unix:PATH")
 
 
 def host_of(address: str) -> str:
@@ -98,7 +113,10 @@ def _read(file: Path) -> bytes:
 
 def name_of(certificate: x509.Certificate) -> str:
     """Return whom a certificate is of."""
-    return str(certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    if len(names) != 1:
+        raise CertificateError("a certificate has no name, or several: it is not of fism certs")
+    return str(names[0].value)
 
 
 def uses_of(certificate: x509.Certificate) -> list[x509.ObjectIdentifier]:
@@ -171,10 +189,12 @@ def server_credentials(files: TlsFiles, on_connection: Callable[[], None]) -> gr
             return None
         try:
             check_files(files, SERVER)
-        except CertificateError:
-            return None  # half renewed, maybe: what was read before stays in use
+            new = configuration()
+        except CertificateError as error:
+            _log.warning("the certificate from before stays in use: %s", error)  # half renewed, maybe
+            return None
         read = now
-        return configuration()
+        return new
 
     return grpc.dynamic_ssl_server_credentials(configuration(), fetch, require_client_authentication=True)
 

@@ -119,9 +119,20 @@ class Members:
         """The columns of this run; None until its configuration or its first client has decided."""
         return self._columns or next((member.columns for member in self._by_name.values()), None)
 
-    def is_member(self, token: bytes, proven: str | None) -> bool:
-        """Whether a caller is one of the clients: by its certificate, or by the token that it was given."""
-        return proven in self._by_name or self._by_token(token) is not None
+    def revoke(self) -> list[str]:
+        """Put out the clients of a resumed run whose names are no longer allowed; return these."""
+        allowed = self._allowed
+        revoked = [one for one in self.in_order() if allowed is not None and one.name not in allowed]
+        for member in revoked:
+            member.put_out = "no longer allowed"
+        return [member.name for member in revoked]
+
+    def check_member(self, token: bytes, proven: str | None) -> None:
+        """Refuse a caller that is not one of the clients: by its certificate, else by the token that it was given."""
+        member = self._by_token(token) if proven is None else self._by_name.get(proven)
+        if member is None:
+            raise NotAllowedError("only clients of the run are told of it")
+        self._check_name(member.name, proven)
 
     def open(self, token: bytes, digest: bytes, proven: str | None = None) -> Member:
         """Return the member that the token was given to, if it has the rows that it began with."""

@@ -17,7 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 
 from fism_common.channel import SERVER
-from fism_common.errors import InterruptedRunError, StoppedError, StoreError
+from fism_common.errors import ConfigError, InterruptedRunError, StoppedError, StoreError
 from fism_common.files import write_bytes, write_npz
 from fism_common.steps import warn_if_not_covered
 from fism_server.access import Connections
@@ -69,14 +69,20 @@ async def _serve(job: Job, access: Access, progress: Progress, on_listening: Cal
     )
     if job.saved is not None:
         members.restore(job.saved.members, job.saved.left_out)
+        revoked = ", ".join(members.revoke())
+        if revoked and limits.absent is Absent.WAIT:
+            job.store.close()
+            raise ConfigError(
+                f"{revoked} began the run and is no longer allowed: go on without it, by limits.absent=continue"
+            )
     absence = math.inf if limits.absent is Absent.WAIT else limits.absence
     hub = Hub(members, plan.constraint, journal, round_limit=limits.round, absence=absence)
-    service = FederationService(job.run_id, plan, members, hub, journal, connections)
+    secure = access.tls is not None
+    service = FederationService(job.run_id, plan, members, hub, journal, connections, secure=secure)
     server, health_server = grpc.aio.server(options=SERVER), grpc.aio.server(options=SERVER)
-    server.add_generic_rpc_handlers((service.handler(),))
+    server.add_generic_rpc_handlers((service.handler(), service.health_handler()))
     servicer = health.HealthServicer()
-    for one in (server, health_server):
-        health_pb2_grpc.add_HealthServicer_to_server(servicer, one)
+    health_pb2_grpc.add_HealthServicer_to_server(servicer, health_server)
     try:
         address = access.bind(server, connections)
         await server.start()
@@ -135,11 +141,13 @@ class Run:
             summary = await self._run()
             self._hub.goodbye(finished=True, reason="the run is finished")
         except BaseException as error:
-            interrupted = isinstance(error, asyncio.CancelledError)
-            reason = "the run was interrupted" if interrupted else str(error)
-            # Other errors may tell of H, or of this machine: not to clients.
-            told = interrupted or type(error) is StoppedError
-            self._hub.goodbye(finished=False, reason=reason if told else "it failed; its coordinator knows why")
+            if isinstance(error, asyncio.CancelledError):
+                reason = "the run was interrupted"
+            else:
+                reason = "others are away" if type(error) is StoppedError else "it failed"
+                reason += "; its coordinator knows more"
+            # What errors say of H, of other clients or of this machine is for the coordinator, who reads it at the end.
+            self._hub.goodbye(finished=False, reason=reason)
             if not isinstance(error, StoreError):
                 if self._rounds is not None:
                     self._store.save(self._rounds.state)

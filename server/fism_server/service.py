@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
 
 import grpc
 import grpc.aio
+from grpc_health.v1 import health_pb2
 
-from fism_common.errors import ContractError, FismError, MismatchError, NotAllowedError, NotJoinedError, meaning
+from fism_common.errors import ContractError, FismError, MismatchError, NotJoinedError, meaning
 from fism_common.pb import federation_pb2 as pb
 from fism_common.terms import loss_message, set_message
 from fism_common.wire import read_client_message, read_message
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_SECONDS_TO_OPEN = 10.0
+_SECONDS_TO_SPEAK = 10.0
 _LONGEST_TEXT = 200
 
 Response = TypeVar("Response")
@@ -39,38 +40,68 @@ class FederationService:
     """Join, Round and Status."""
 
     def __init__(  # noqa: PLR0913, PLR0917
-        self, run_id: str, plan: Plan, members: Members, hub: Hub, journal: Journal, connections: Connections
+        self,
+        run_id: str,
+        plan: Plan,
+        members: Members,
+        hub: Hub,
+        journal: Journal,
+        connections: Connections,
+        *,
+        secure: bool,
     ) -> None:
-        """Take the run that this is the edge of."""
+        """Take the run that this is the edge of; ``secure`` lets nobody in without a certificate."""
         self._run_id, self._plan, self._members, self._hub, self._journal = run_id, plan, members, hub, journal
-        self._connections = connections
+        self._connections, self._secure = connections, secure
         self.over = False
 
     def handler(self) -> grpc.GenericRpcHandler:
         """Return the rpcs for a server.
 
-        What Join and Round receive is bytes still: an error in reading them is ours to tell. What Round sends is bytes
-        already: a broadcast is serialised once.
+        What they receive is bytes still: an error in reading them is ours to tell. What Round sends is bytes already: a
+        broadcast is serialised once. All of them are streams of requests, of which Join and Status read one: gRPC would
+        wait for it without end, and hold what has come.
         """
         return grpc.method_handlers_generic_handler(
             "fism.v1.Federation",
             {
-                "Join": grpc.unary_unary_rpc_method_handler(
+                "Join": grpc.stream_unary_rpc_method_handler(
                     self.Join,
                     response_serializer=pb.JoinReply.SerializeToString,
                 ),
                 "Round": grpc.stream_stream_rpc_method_handler(self.Round),
-                "Status": grpc.unary_unary_rpc_method_handler(
+                "Status": grpc.stream_unary_rpc_method_handler(
                     self.Status,
                     response_serializer=pb.StatusReply.SerializeToString,
                 ),
             },
         )
 
-    async def Join(self, raw: bytes, context: grpc.aio.ServicerContext[bytes, pb.JoinReply]) -> pb.JoinReply:
+    def health_handler(self) -> grpc.GenericRpcHandler:
+        """Return the rpc that tells a health check that the server serves, under the limits of the others."""
+        check: grpc.RpcMethodHandler[bytes, health_pb2.HealthCheckResponse] = grpc.stream_unary_rpc_method_handler(
+            self.Check, response_serializer=health_pb2.HealthCheckResponse.SerializeToString
+        )
+        return grpc.method_handlers_generic_handler("grpc.health.v1.Health", {"Check": check})
+
+    async def Check(
+        self, _: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, health_pb2.HealthCheckResponse]
+    ) -> health_pb2.HealthCheckResponse:
+        """Say that the server serves."""
+        try:
+            await self._first(context)
+            self._identity(context)
+        except FismError as error:
+            await self._refuse(context, error, "")
+        return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
+
+    async def Join(
+        self, _: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, pb.JoinReply]
+    ) -> pb.JoinReply:
         """Let a client in, or tell it why not."""
         request = pb.JoinRequest()
         try:
+            raw = await self._first(context)
             request = read_message(pb.JoinRequest, raw)
             if self.over:
                 raise MismatchError("the run is over")
@@ -110,19 +141,23 @@ class FederationService:
     def _identity(self, context: grpc.aio.ServicerContext[bytes, Response]) -> str | None:
         """Return the name in the caller's certificate; None in plain text."""
         self._connections.call(context.peer())
-        return identity(context.auth_context())
+        return identity(context.auth_context(), secure=self._secure)
 
     async def _open(self, context: Stream) -> Member:
         """Return the member whose stream this is, as its first message shows."""
-        try:
-            async with asyncio.timeout(_SECONDS_TO_OPEN):
-                raw = await _read(context)
-        except TimeoutError:
-            raise NotJoinedError(f"no Opening in {_SECONDS_TO_OPEN:g} s") from None
-        first = pb.ClientMessage() if raw is None else read_client_message(raw)[0]
+        first = read_client_message(await self._first(context))[0]
         if first.WhichOneof("kind") != "opening":
             raise ContractError("the first message of a stream is Opening")
         return self._members.open(first.opening.token, first.opening.shard_digest, self._identity(context))
+
+    @staticmethod
+    async def _first(context: grpc.aio.ServicerContext[bytes, Response]) -> bytes:
+        """Return the first message of a call, empty if there is none; it must come soon."""
+        try:
+            async with asyncio.timeout(_SECONDS_TO_SPEAK):
+                return await _read(context) or b""
+        except TimeoutError:
+            raise NotJoinedError(f"no message in {_SECONDS_TO_SPEAK:g} s") from None
 
     async def _refuse(
         self, context: grpc.aio.ServicerContext[bytes, Response], error: FismError, name: str
@@ -131,12 +166,14 @@ class FederationService:
         self._journal.note(Kind.REFUSED, _in_one_line(name), str(error))
         await context.abort(getattr(grpc.StatusCode, meaning(error).status), str(error))
 
-    async def Status(self, raw: bytes, context: grpc.aio.ServicerContext[bytes, pb.StatusReply]) -> pb.StatusReply:
+    async def Status(
+        self, _: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, pb.StatusReply]
+    ) -> pb.StatusReply:
         """Tell a client of the run how far it is, and nobody else."""
         try:
+            raw = await self._first(context)
             token = read_message(pb.StatusRequest, raw).token
-            if not self._members.is_member(token, self._identity(context)):
-                raise NotAllowedError("only clients of the run are told how far it is")
+            self._members.check_member(token, self._identity(context))
         except FismError as error:
             await self._refuse(context, error, "")
         return pb.StatusReply(
@@ -161,7 +198,7 @@ class FederationService:
         return Kind.LOST, "the connection is lost"  # an end of stream also arrives when the peer is killed
 
 
-async def _read(context: Stream) -> bytes | None:
+async def _read(context: grpc.aio.ServicerContext[bytes, Response]) -> bytes | None:
     """Return the next message; None at the end of the stream, which gRPC's own types forget."""
     received: object = await context.read()
     return received if isinstance(received, bytes) else None

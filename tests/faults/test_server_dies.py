@@ -203,7 +203,7 @@ def test_clients_are_not_told_why_a_run_failed_at_the_server(tmp_path: Path) -> 
         assert running.end() == 4
         running.wait_for("error: round 1 overflowed .*H = inf")
     assert code == 4
-    assert "the server stopped the run: it failed; its coordinator knows why" in said
+    assert "the server stopped the run: it failed; its coordinator knows more" in said
     assert "inf" not in said
 
 

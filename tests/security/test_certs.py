@@ -63,7 +63,7 @@ def test_expiry_is_told_in_plain_words(folder: Path) -> None:
     assert rows["aging"].advice == "expires soon: fism certs issue aging --renew"
 
 
-@pytest.mark.parametrize("name", ["", "ca", "../north", "a\nb", "x" * 65])
+@pytest.mark.parametrize("name", ["", "ca", "CA", "../north", "a\nb", "x" * 65, "\u00e4" * 33])
 def test_name_that_is_no_name_is_refused(name: str, folder: Path) -> None:
     """It would be a file's name too."""
     with pytest.raises(CertificateError, match="a name has 1 to 64 printable"):

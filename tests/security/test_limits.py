@@ -18,6 +18,7 @@ from fism_common.pb import federation_pb2_grpc as rpc
 
 from ..federation.harness import PATIENCE, assert_same_bytes, client, facts, federation, server
 from ..federation.tap import Tap
+from .http2 import HELLO, frame, headers
 
 CONCURRENT_STREAMS, HEADER_SIZE = 3, 6
 
@@ -26,7 +27,7 @@ def settings(address: str) -> dict[int, int]:
     """Return what a server says of itself in the first frame of HTTP/2."""
     host, port = address.split(":")
     with socket.create_connection((host, int(port)), timeout=5) as raw, raw.makefile("rb") as stream:
-        raw.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0")
+        raw.sendall(HELLO)
         head = stream.read(9)
         body = stream.read(int.from_bytes(head[:3]))
     return dict(struct.unpack_from(">HI", body, at) for at in range(0, len(body), 6))
@@ -37,7 +38,7 @@ def test_streams_and_headers_are_bounded(tmp_path: Path) -> None:
     given = federation(tmp_path, 1)
     with server(given.config, tmp_path / "run") as running:
         said = settings(running.address)
-        assert said[CONCURRENT_STREAMS] == 256
+        assert said[CONCURRENT_STREAMS] == 32
         assert said[HEADER_SIZE] <= 16 * 2**10
         with (
             grpc.insecure_channel(running.address) as channel,
@@ -69,8 +70,7 @@ def test_connection_that_does_nothing_is_ended(tmp_path: Path) -> None:
     with server(given.config, tmp_path / "run", "--certs", certs) as running:
         assert 5 < seconds_to_end(running.address, b"") < 15
     with server(given.config, tmp_path / "plain") as running:
-        hello = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
-        assert 10 < seconds_to_end(running.address, hello) < 50
+        assert 10 < seconds_to_end(running.address, HELLO) < 50
 
 
 def test_stream_that_says_nothing_is_ended(tmp_path: Path) -> None:
@@ -83,9 +83,25 @@ def test_stream_that_says_nothing_is_ended(tmp_path: Path) -> None:
             yield pb.ClientMessage()
 
         began = time.monotonic()
-        with pytest.raises(grpc.RpcError, match=r"UNAUTHENTICATED[\s\S]*no Opening in 10 s"):
+        with pytest.raises(grpc.RpcError, match=r"UNAUTHENTICATED[\s\S]*no message in 10 s"):
             list(rpc.FederationStub(channel).Round(silence(), timeout=PATIENCE))  # type: ignore[arg-type]
         assert time.monotonic() - began < 15
+
+
+def test_call_that_does_not_send_its_message_is_ended(tmp_path: Path) -> None:
+    """And what it has sent is not held any longer."""
+    given = federation(tmp_path, 1)
+    with server(given.config, tmp_path / "run") as running:
+        host, port = running.address.split(":")
+        with socket.create_connection((host, int(port)), timeout=20) as raw:
+            head = b"\0" + (3_901_000).to_bytes(4) + b"x" * 16_000
+            raw.sendall(HELLO + frame(1, 4, 1, headers()) + frame(0, 0, 1, head))
+            began, answer = time.monotonic(), b""
+            while b"no message in 10 s" not in answer:
+                part = raw.recv(4096)
+                assert part, answer
+                answer += part
+            assert time.monotonic() - began < 15
 
 
 FLOOD = """

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import ssl
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -26,12 +29,16 @@ from ..federation.harness import (
     client,
     end,
     events,
+    facts,
     federation,
     fism_command,
+    resumed,
+    rounds_done,
     server,
     until,
 )
 from ..federation.tap import Tap
+from .http2 import HELLO, JOIN
 
 NAMES = ["north-hospital", "south-hospital"]
 QUICK = 5.0
@@ -200,6 +207,83 @@ def test_revoked_client_is_refused(tmp_path: Path, certs: Path) -> None:
         assert f"'{NAMES[0]}' is not allowed in this run" in said
         one = client(at_localhost(running), NAMES[1], given.files[0], "--certs", certs)
         assert (end(one)[0], running.end()) == (0, 0)
+
+
+def test_run_is_resumed_without_a_revoked_client(tmp_path: Path, certs: Path) -> None:
+    """With "wait" that is refused at once, since it would wait for ever; with "continue" the others go on."""
+    given, out = federation(tmp_path, 2, names=NAMES, rounds=3000), tmp_path / "run"
+    with server(given.config, out, "--certs", certs) as running:
+        processes = [client(running.address, NAMES[i], given.files[i], "--certs", certs) for i in range(2)]
+        until(lambda: rounds_done(out) > 20)
+        running.process.kill()
+        allowed = ("--certs", certs, "--set", f'security.allowed=["{NAMES[0]}"]')
+        done = fism_command("server", "--resume", out, *allowed, "--listen", running.address)
+        assert done.returncode == 2
+        assert f"{NAMES[1]} began the run and is no longer allowed" in done.stderr
+        on = ("--set", 'limits.absent="continue"')
+        with resumed(out, *allowed, *on, listen=running.address) as again:
+            code, _, said = end(processes[1])
+            assert code == 3
+            assert f"'{NAMES[1]}' is not allowed in this run" in said
+            assert (end(processes[0])[0], again.end()) == (0, 0)
+    assert facts(out, "SELECT name FROM clients WHERE left_out IS NULL") == [(NAMES[0],)]
+
+
+def test_session_is_not_resumed(given: Federation, certs: Path, tmp_path: Path) -> None:
+    """Whose certificate has expired since would get in by it."""
+    files = TlsFiles.of(certs, NAMES[0])
+    context = ssl.create_default_context(cafile=files.ca)
+    context.load_cert_chain(files.certificate, files.key)
+    context.set_alpn_protocols(["h2"])
+    with server(given.config, tmp_path / "run", "--certs", certs) as running:
+        port = int(running.address.rpartition(":")[2])
+        session: ssl.SSLSession | None = None
+        reused, answer = False, b""
+        for _ in range(2):
+            with (
+                socket.create_connection(("127.0.0.1", port), timeout=QUICK) as raw,
+                context.wrap_socket(raw, server_hostname="localhost", session=session) as stream,
+            ):
+                stream.sendall(HELLO + JOIN)
+                answer = b""
+                while b"certificate" not in answer and b"printable" not in answer:
+                    part = stream.recv(4096)
+                    assert part, answer
+                    answer += part
+                session, reused = stream.session, stream.session_reused
+        assert reused
+        assert b"every connection shows its certificate" in answer
+
+
+def test_plain_text_goes_through_no_proxy(given: Federation, tmp_path: Path) -> None:
+    """One that the environment names is on another host."""
+    with socket.create_server(("127.0.0.1", 0)) as proxy, server(given.config, tmp_path / "run") as running:
+        proxy.settimeout(0.5)
+        named = f"http://127.0.0.1:{proxy.getsockname()[1]}"
+        environment = {**os.environ, "http_proxy": named, "https_proxy": named, "no_proxy": ""}
+        command = [
+            sys.executable,
+            "-m",
+            "fism",
+            "client",
+            "--server",
+            running.address.replace("127.0.0.1", "localhost"),
+        ]
+        command += ["--name", NAMES[0], "--data", str(given.files[0])]
+        process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+        running.wait_for(f"waiting for {NAMES[1]}, ")
+        with pytest.raises(TimeoutError):
+            proxy.accept()
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("address", ["localhost", "localhost:abc", "a..b", ":5", "::1:5", "host:99999"])
+def test_address_that_is_none_is_told(address: str, given: Federation, certs: Path) -> None:
+    """Before anything is sent."""
+    done = fism_command("client", "--server", address, "--name", NAMES[0], "--data", given.files[0], "--certs", certs)
+    assert done.returncode == 2
+    assert f"{address!r} is not HOST:PORT" in done.stderr
 
 
 def test_certificate_replaces_a_half_open_stream_at_once(given: Federation, certs: Path, tmp_path: Path) -> None:
