@@ -238,7 +238,8 @@ def test_session_is_not_resumed(given: Federation, certs: Path, tmp_path: Path) 
     with server(given.config, tmp_path / "run", "--certs", certs) as running:
         port = int(running.address.rpartition(":")[2])
         session: ssl.SSLSession | None = None
-        reused, answer = False, b""
+        reused: bool | None = False
+        answer = b""
         for _ in range(2):
             with (
                 socket.create_connection(("127.0.0.1", port), timeout=QUICK) as raw,
