@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+class _StandardError(logging.Handler):
+    """Writes to what standard error is at the moment: a live line that is shown there makes room."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(self.format(record), file=sys.stderr)  # noqa: T201
+
+
 @contextmanager
 def command(*, quiet: bool = False, verbose: bool = False) -> Iterator[None]:
     """Run a command: set up its log, and end the process with the exit code that an error means."""
@@ -23,7 +30,7 @@ def command(*, quiet: bool = False, verbose: bool = False) -> Iterator[None]:
     # alone, and leaves it one cipher, which keys of elliptic curves such as ours cannot serve.
     os.environ["GRPC_SSL_CIPHER_SUITES"] = "ECDHE-RSA-AES256-GCM-SHA384"
     level = logging.INFO if verbose else logging.ERROR if quiet else logging.WARNING
-    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s", handlers=[_StandardError()])
     logging.captureWarnings(capture=True)
     try:
         yield

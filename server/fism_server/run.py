@@ -230,6 +230,7 @@ class Run:
         warn_if_not_covered(self._plan.steps, m, self._plan.outer.modulus, strict=False)
 
     def _finish(self, rounds: Rounds, inner: float, outer: float, held: Evaluation | None) -> dict[str, Any]:
+        self._journal.flush()
         state, out, seconds = rounds.state, self._job.out, self._store.seconds()
         summary: dict[str, Any] = {
             "run": self._job.run_id,
