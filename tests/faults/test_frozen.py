@@ -60,6 +60,7 @@ loss = fism.CustomLoss("slow", value, lambda z, b: z - b)
 """
 
 
+@pytest.mark.long
 def test_client_that_misses_the_deadline_again_and_again_is_put_out(tmp_path: Path) -> None:
     """It is told what to change; the run waits for it to be started anew."""
     given = federation(tmp_path, 1)

@@ -17,7 +17,7 @@ from ..federation.tap import Tap
         (Tap.cut, "lost"),
         (Tap.half_close, "lost"),
         pytest.param(Tap.swallow, "lost", marks=pytest.mark.long),
-        (lambda tap: tap.delay(0.005), None),
+        pytest.param(lambda tap: tap.delay(0.005), None, marks=pytest.mark.long),
     ],
     ids=["cut", "half closed", "swallowed", "delayed"],
 )

@@ -18,7 +18,7 @@ from .harness import assert_same_bytes, client, end, federation, fism_command, s
 
 
 def test_misfits_are_refused_and_the_others_finish(tmp_path: Path) -> None:
-    """Another width, no rows, labels that the loss cannot use, a name not on the list, a name that is taken."""
+    """Another width, no rows, labels that the loss cannot use, a name not on the list."""
     given = federation(tmp_path, 2, names=["a", "b"])
     wide, empty, zeros = (tmp_path / f"{name}.npz" for name in ("wide", "empty", "zeros"))
     np.savez(wide, A=np.ones((3, 9)), b=np.ones(3))
@@ -32,7 +32,6 @@ def test_misfits_are_refused_and_the_others_finish(tmp_path: Path) -> None:
             ("b", empty, 2, r"empty.npz is empty: 0 rows"),
             ("b", zeros, 2, r"the label of row 0 is 0.*needs -1 or 1"),
             ("stranger", given.files[1], 3, r"'stranger' is not a client of this run"),
-            ("a", given.files[1], 3, r"'a' is connected already"),
             ("b", tmp_path / "none.npz", 2, r"there is no file"),
         ):
             exit_code, _, said = end(client(running.address, name, file))
@@ -41,6 +40,20 @@ def test_misfits_are_refused_and_the_others_finish(tmp_path: Path) -> None:
         second = client(running.address, "b", given.files[1])
         assert (end(first)[0], end(second)[0], running.end()) == (0, 0, 0)
     assert_same_bytes(tmp_path / "run", given.solve())
+
+
+@pytest.mark.long
+def test_name_that_stays_taken_is_refused(tmp_path: Path) -> None:
+    """After it was tried for a while: its holder may have been about to be seen as gone."""
+    given = federation(tmp_path, 2, names=["a", "b"])
+    with server(given.config, tmp_path / "run") as running:
+        first = client(running.address, "a", given.files[0])
+        running.wait_for("waiting for b")
+        exit_code, _, said = end(client(running.address, "a", given.files[0]))
+        assert exit_code == 3
+        assert "'a' is connected already" in said
+        first.kill()
+        first.communicate()
 
 
 @pytest.mark.parametrize(

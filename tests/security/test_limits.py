@@ -73,6 +73,7 @@ def test_connection_that_does_nothing_is_ended(tmp_path: Path) -> None:
         assert 10 < seconds_to_end(running.address, HELLO) < 50
 
 
+@pytest.mark.long
 def test_stream_that_says_nothing_is_ended(tmp_path: Path) -> None:
     """After ten seconds."""
     given = federation(tmp_path, 1)
@@ -88,6 +89,7 @@ def test_stream_that_says_nothing_is_ended(tmp_path: Path) -> None:
         assert time.monotonic() - began < 15
 
 
+@pytest.mark.long
 def test_call_that_does_not_send_its_message_is_ended(tmp_path: Path) -> None:
     """And what it has sent is not held any longer."""
     given = federation(tmp_path, 1)
