@@ -124,8 +124,10 @@ def health(
         from grpc_health.v1 import health_pb2, health_pb2_grpc
 
         from fism_common.channel import PLAIN
-        from fism_common.errors import StoppedError
+        from fism_common.errors import ConfigError, StoppedError
 
+        if files is not None and not name:
+            raise ConfigError("give --name with --certs: whose certificate to show")
         if files is None:
             opened = grpc.insecure_channel(address, PLAIN)
         else:

@@ -53,17 +53,16 @@ def server(
         from fism_server.run import serve
 
         def access(plan: Plan) -> Access:
-            made = Access(listen=listen, health=health, tls=tls_files(plan, certs), insecure=insecure)
-            made.check()
-            return made
+            return Access(listen=listen, health=health, tls=tls_files(plan, certs), insecure=insecure)
 
+        told = Access(listen=listen, insecure=insecure).told
         execute(
-            find_job(config, overrides, out, resume, access),
+            find_job(config, overrides, out, resume, lambda plan: access(plan).check()),
             lambda job, progress: serve(
                 job,
                 access(job.plan),
                 progress,
-                on_listening=lambda address: progress.say(f"listening on {address}{access(job.plan).told}"),
+                on_listening=lambda address: progress.say(f"listening on {address}{told}"),
             ),
             as_json=as_json,
             quiet=quiet,
@@ -88,7 +87,7 @@ def find_job(
     resume: Path | None,
     check: Callable[[Plan], object] = lambda _: None,
 ) -> Job:
-    """Return the run that the options ask for: a new one, whose plan passes the ``check``, or one to go on with."""
+    """Return the run that the options ask for, a new one or one to go on with; its plan passes the ``check``."""
     from fism_common.errors import ConfigError
     from fism_server.job import new_job, resumed_job
     from fism_server.plan import read_plan
@@ -96,7 +95,9 @@ def find_job(
     if resume is not None:
         if out is not None:
             raise ConfigError("a resumed run stays in its folder: give --resume or --out, not both")
-        return resumed_job(resume, config, overrides)
+        job = resumed_job(resume, config, overrides)
+        check(job.plan)
+        return job
     if config is None:
         raise ConfigError("give the run's TOML file, or --resume with a run's folder")
     plan = read_plan(config, overrides)

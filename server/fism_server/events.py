@@ -65,12 +65,12 @@ class Journal:
         """The round under way; 0 before the first."""
         self._room, self._held_back, self._since = float(_MOST_REFUSALS), 0, time.monotonic()
 
-    def note(self, kind: Kind, client: str, text: str) -> None:
-        """Say an event and keep it."""
+    def note(self, kind: Kind, client: str, text: str, count: int = 1) -> None:
+        """Say an event, or ``count`` of them told as one, and keep it."""
         if kind is Kind.REFUSED and not self._has_room():
-            self._held_back += 1
+            self._held_back += count
             return
-        self._take(self.event(kind, client, text))
+        self._take(Event(self.round, kind, client, text, count=count))
 
     def flush(self) -> None:
         """Say and keep, as one, the refusals that were too many to be told one by one."""

@@ -59,7 +59,7 @@ def new_job(plan: Plan, out: Path) -> Job:
 def resumed_job(out: Path, config: Path | None = None, overrides: Sequence[str] = ()) -> Job:
     """Return the run in ``out``, to go on where it was saved.
 
-    Its configuration is the one that it began with, or ``config`` if that says the same, but for the limits.
+    Its configuration is the one that it began with, or ``config`` if that says the same, but for limits and security.
     """
     store = Store.open(out)
     try:
@@ -82,7 +82,9 @@ def _same_plan(out: Path, saved: Saved, config: Path | None, overrides: Sequence
         begun_with = json.loads(file.read_bytes())
         before = check(RunConfig, begun_with["config"], str(file))
     except (OSError, ValueError, KeyError) as error:
-        raise ConfigError(f"cannot read what the run in {out} was begun with: {file}: {error}") from error
+        raise ConfigError(
+            f"cannot read what the run in {out} was begun with: {file}: {error}; restore it from a copy"
+        ) from error
     if config is not None:
         plan = read_plan(config, overrides)
     else:
@@ -90,7 +92,11 @@ def _same_plan(out: Path, saved: Saved, config: Path | None, overrides: Sequence
         plan = make_plan(now, Path(begun_with["folder"]), str(file))
     different = _differences(before, begun_with["inputs"], plan)
     if different:
-        raise ConfigError(f"the run in {out} was begun with another configuration: {'; '.join(different)}")
+        told = "; ".join(different)
+        raise ConfigError(
+            f"the run in {out} was begun with another configuration: {told}. Go on with the one that it has, by "
+            "--resume alone, or begin a new run"
+        )
     return plan
 
 

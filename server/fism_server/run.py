@@ -269,9 +269,8 @@ class Run:
             self._journal.flush()
             failed = self._connections.failed()
             if failed:
-                self._journal.note(
-                    Kind.REFUSED, "", f"{failed} connections without a valid certificate, or without a call"
-                )
+                text = f"{failed} connections without a valid certificate, or without a call"
+                self._journal.note(Kind.REFUSED, "", text, failed)
 
 
 def _table(summary: dict[str, Any]) -> list[tuple[str, str]]:

@@ -37,7 +37,7 @@ Stream: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
 class FederationService:
-    """Join, Round and Status."""
+    """Join, Round and Status, and the health check beside them."""
 
     def __init__(  # noqa: PLR0913, PLR0917
         self,
@@ -84,17 +84,6 @@ class FederationService:
         )
         return grpc.method_handlers_generic_handler("grpc.health.v1.Health", {"Check": check})
 
-    async def Check(
-        self, _: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, health_pb2.HealthCheckResponse]
-    ) -> health_pb2.HealthCheckResponse:
-        """Say that the server serves."""
-        try:
-            await self._first(context)
-            self._identity(context)
-        except FismError as error:
-            await self._refuse(context, error, "")
-        return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
-
     async def Join(
         self, _: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, pb.JoinReply]
     ) -> pb.JoinReply:
@@ -138,6 +127,34 @@ class FederationService:
             self._hub.detach(link, *why)  # first: this coroutine may be cancelled once more while it waits
             await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def Status(
+        self, _: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, pb.StatusReply]
+    ) -> pb.StatusReply:
+        """Tell a client of the run how far it is, and nobody else."""
+        try:
+            raw = await self._first(context)
+            token = read_message(pb.StatusRequest, raw).token
+            self._members.check_member(token, self._identity(context))
+        except FismError as error:
+            await self._refuse(context, error, "")
+        return pb.StatusReply(
+            run_id=self._run_id,
+            round=self._hub.round,
+            clients_present=len(self._members.present()),
+            clients_expected=self._members.expected,
+        )
+
+    async def Check(
+        self, _: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, health_pb2.HealthCheckResponse]
+    ) -> health_pb2.HealthCheckResponse:
+        """Say that the server serves."""
+        try:
+            await self._first(context)
+            self._identity(context)
+        except FismError as error:
+            await self._refuse(context, error, "")
+        return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
+
     def _identity(self, context: grpc.aio.ServicerContext[bytes, Response]) -> str | None:
         """Return the name in the caller's certificate; None in plain text."""
         self._connections.call(context.peer())
@@ -165,23 +182,6 @@ class FederationService:
         """End the call with the status that the error means, and its text."""
         self._journal.note(Kind.REFUSED, _in_one_line(name), str(error))
         await context.abort(getattr(grpc.StatusCode, meaning(error).status), str(error))
-
-    async def Status(
-        self, _: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, pb.StatusReply]
-    ) -> pb.StatusReply:
-        """Tell a client of the run how far it is, and nobody else."""
-        try:
-            raw = await self._first(context)
-            token = read_message(pb.StatusRequest, raw).token
-            self._members.check_member(token, self._identity(context))
-        except FismError as error:
-            await self._refuse(context, error, "")
-        return pb.StatusReply(
-            run_id=self._run_id,
-            round=self._hub.round,
-            clients_present=len(self._members.present()),
-            clients_expected=self._members.expected,
-        )
 
     async def _receive(self, link: Link, context: Stream) -> tuple[Kind, str]:
         """Take the client's messages; return why there are no more."""

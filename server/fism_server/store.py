@@ -207,8 +207,8 @@ class Store:
         if self._events[event.kind] > _MOST_EVENTS:
             last = "SELECT max(id) FROM events WHERE kind = ?"
             self.database.execute(
-                f"UPDATE events SET at = ?, text = ?, count = count + 1 WHERE id = ({last})",  # noqa: S608  # ours
-                (event.at, f"{event.text} (and others)", event.kind),
+                f"UPDATE events SET at = ?, text = ?, count = count + ? WHERE id = ({last})",  # noqa: S608  # ours
+                (event.at, f"{event.text} (and others)", event.count, event.kind),
             )
         else:
             row = (event.at, event.round, event.kind, event.client, event.text, event.count)

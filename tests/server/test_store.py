@@ -88,13 +88,14 @@ def test_events_beyond_a_number_are_counted(store: Store, tmp_path: Path, monkey
     monkeypatch.setattr(store_module, "_MOST_EVENTS", 3)
     for i in range(10):
         store.note(Event(i, Kind.REFUSED, f"x{i}", "no"))
+    store.note(Event(9, Kind.REFUSED, "", "many more", count=500))
     store.note(Event(5, Kind.LOST, "a", "gone"))
-    assert store.event_counts() == {"refused": 10, "lost": 1}
+    assert store.event_counts() == {"refused": 510, "lost": 1}
     store.close()
     assert [(event.kind, event.count) for event in events(tmp_path)] == [
         (Kind.REFUSED, 1),
         (Kind.REFUSED, 1),
-        (Kind.REFUSED, 8),
+        (Kind.REFUSED, 508),
         (Kind.LOST, 1),
     ]
 
