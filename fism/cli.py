@@ -146,6 +146,15 @@ def health(
 
 
 @app.command()
+def warm() -> None:
+    """Compile the kernels now, so that no client's first round has to."""
+    with command():
+        from fism_client.warm import warm as compile_all
+
+        print(f"compiled kernels are in {compile_all()}")  # noqa: T201  # the answer
+
+
+@app.command()
 def version() -> None:
     """Print the version."""
     import fism

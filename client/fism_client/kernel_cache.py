@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import fism_common
+from fism_common.errors import ConfigError
 
 if sys.platform != "win32":
     import fcntl
@@ -29,7 +30,7 @@ _log = logging.getLogger(__name__)
 def folder() -> Path:
     """Return the folder of this version's kernels, made if need be; a temporary one if the usual is not writable.
 
-    It is under NUMBA_CACHE_DIR if that is set, else under the user's cache folder. Its name holds a hash of all
+    Raises ConfigError if that cannot be made either. It is under NUMBA_CACHE_DIR if that is set, else under the user's cache folder. Its name holds a hash of all
     sources that kernels are compiled from: numba notices only an edit of a kernel's own file, not of one it calls.
     """
     # An entry point's setting would come too late: numba fixes a kernel's folder when the kernel is imported.
@@ -42,7 +43,12 @@ def folder() -> Path:
             return place
     except (OSError, RuntimeError) as error:  # the latter where there is no home
         _log.warning("kernels are compiled anew, as they cannot be kept (%s); set NUMBA_CACHE_DIR", error)
-        place = Path(tempfile.mkdtemp(prefix="fism-kernels-"))
+        try:
+            place = Path(tempfile.mkdtemp(prefix="fism-kernels-"))
+        except OSError as none:
+            raise ConfigError(
+                f"there is no folder to compile kernels in: {none}; in a container mount a tmpfs at /tmp"
+            ) from none
         atexit.register(shutil.rmtree, place, ignore_errors=True)
         return place
 

@@ -111,7 +111,8 @@ class Session:
         """Take part; at an interrupt leave, and raise KeyboardInterrupt."""
         task = asyncio.create_task(self.take_part())
         if threading.current_thread() is threading.main_thread():
-            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._leave, task)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, self._leave, task)
         try:
             return await task
         except asyncio.CancelledError:

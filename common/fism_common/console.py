@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -32,6 +33,7 @@ def command(*, quiet: bool = False, verbose: bool = False) -> Iterator[None]:
     level = logging.INFO if verbose else logging.ERROR if quiet else logging.WARNING
     logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s", handlers=[_StandardError()])
     logging.captureWarnings(capture=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the first process of a container has no default
     try:
         yield
     except FismError as error:

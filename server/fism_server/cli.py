@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from fism_server.progress import Progress
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+_RUNS = Path("runs")
 
 Config = Annotated[Path | None, typer.Argument(help="The run's TOML file; not needed with --resume.")]
 Overrides = Annotated[
@@ -42,6 +43,9 @@ def server(
     insecure: Annotated[bool, typer.Option(help="Speak plain text beyond this host.")] = False,
     out: Out = None,
     resume: Resume = None,
+    go_on: Annotated[
+        bool, typer.Option(help="Go on with the newest run in runs/ if it was broken off; else begin a new one.")
+    ] = False,
     overrides: Overrides = [],  # noqa: B006  # typer copies it
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -57,7 +61,7 @@ def server(
 
         told = Access(listen=listen, insecure=insecure).told
         execute(
-            find_job(config, overrides, out, resume, lambda plan: access(plan).check()),
+            find_job(config, overrides, out, resume, lambda plan: access(plan).check(), go_on=go_on),
             lambda job, progress: serve(
                 job,
                 access(job.plan),
@@ -86,23 +90,28 @@ def find_job(
     out: Path | None,
     resume: Path | None,
     check: Callable[[Plan], object] = lambda _: None,
+    *,
+    go_on: bool = False,
 ) -> Job:
     """Return the run that the options ask for, a new one or one to go on with; its plan passes the ``check``."""
     from fism_common.errors import ConfigError
-    from fism_server.job import new_job, resumed_job
+    from fism_server.job import broken_off, new_job, new_name, resumed_job
     from fism_server.plan import read_plan
 
-    if resume is not None:
-        if out is not None:
-            raise ConfigError("a resumed run stays in its folder: give --resume or --out, not both")
-        job = resumed_job(resume, config, overrides)
-        check(job.plan)
-        return job
-    if config is None:
-        raise ConfigError("give the run's TOML file, or --resume with a run's folder")
-    plan = read_plan(config, overrides)
-    check(plan)
-    return new_job(plan, out or Path("runs") / f"{plan.config.federation.name}-{time.strftime('%Y%m%d-%H%M%S')}")
+    if sum([resume is not None, out is not None, go_on]) > 1:
+        raise ConfigError("each of --resume, --out and --go-on says where the run is: give one of them")
+    if resume is None:
+        if config is None:
+            raise ConfigError("give the run's TOML file, or --resume with a run's folder")
+        plan = read_plan(config, overrides)
+        name = plan.config.federation.name
+        resume = broken_off(_RUNS, name) if go_on else None
+        if resume is None:
+            check(plan)
+            return new_job(plan, out or _RUNS / new_name(name))
+    job = resumed_job(resume, config, overrides)
+    check(job.plan)
+    return job
 
 
 def execute(

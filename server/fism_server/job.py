@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from fism_common.files import write_bytes
 from fism_common.settings import check
 from fism_server.config import RunConfig
 from fism_server.plan import make_plan, read_plan
-from fism_server.saved import Saved, load
+from fism_server.saved import Saved, is_finished, load
 from fism_server.store import FILE, Store
 
 if TYPE_CHECKING:
@@ -71,6 +72,18 @@ def resumed_job(out: Path, config: Path | None = None, overrides: Sequence[str] 
         store.close()
         raise
     return Job(saved.facts["id"], plan, out, store, saved if saved.state is not None else None)
+
+
+def new_name(name: str) -> str:
+    """Return the name of a new run's folder: the federation's, and the time."""
+    return f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def broken_off(runs: Path, name: str) -> Path | None:
+    """Return the newest run of a federation in a folder of runs, if it is not finished; older ones do not count."""
+    found = runs.glob(f"{name}-{'[0-9]' * 8}-{'[0-9]' * 6}/{FILE}")
+    newest = max((file.parent for file in found), default=None)
+    return None if newest is None or is_finished(newest) else newest
 
 
 def _same_plan(out: Path, saved: Saved, config: Path | None, overrides: Sequence[str]) -> Plan:

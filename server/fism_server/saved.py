@@ -81,15 +81,25 @@ def _vector(entries: bytes) -> Vector:
 
 def events(folder: Path) -> list[Event]:
     """Return the events of a run, also of one that is under way."""
+    rows = _ask(folder, "SELECT round, kind, client, text, at, count FROM events ORDER BY id")
+    return [Event(row[0], Kind(row[1]), *row[2:]) for row in rows]
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a run has come to its end, and not just been broken off."""
+    return bool(_ask(folder, "SELECT 1 FROM run WHERE key = 'stopped'"))
+
+
+def _ask(folder: Path, query: str) -> list[Any]:
+    """Return what a run's database answers, without a change to it."""
     file = folder / FILE
     if not file.is_file():
         raise ConfigError(f"there is no run in {folder}: it has no {FILE}")
     try:
         database = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
         try:
-            rows = database.execute("SELECT round, kind, client, text, at, count FROM events ORDER BY id").fetchall()
+            return database.execute(query).fetchall()
         finally:
             database.close()
     except sqlite3.Error as error:
         raise StoreError(f"cannot read {file}: {error}") from error
-    return [Event(row[0], Kind(row[1]), *row[2:]) for row in rows]

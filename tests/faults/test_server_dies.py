@@ -148,7 +148,7 @@ def test_what_cannot_be_resumed_is_told(interrupted: Path, tmp_path: Path) -> No
         running.process.kill()
     for arguments, reason in (
         (("--resume", tmp_path), "there is no run to resume"),
-        (("--resume", interrupted, "--out", tmp_path / "x"), "give --resume or --out, not both"),
+        (("--resume", interrupted, "--out", tmp_path / "x"), "give one of them"),
         ((), "give the run's TOML file, or --resume"),
         ((tmp_path / "run.toml", "--out", interrupted), "go on with it by --resume"),
     ):

@@ -93,15 +93,15 @@ def test_killed_run_leaves_no_client_behind(tmp_path: Path) -> None:
     until(lambda: not any(alive(pid) for pid in clients))
 
 
-def test_client_that_is_interrupted_says_that_it_leaves(tmp_path: Path) -> None:
-    """The server knows that it went on purpose, and waits for it by name."""
+def test_client_that_is_told_to_end_says_that_it_leaves(tmp_path: Path) -> None:
+    """By Ctrl-C or as service managers do it: the server knows that it went on purpose, and waits for it by name."""
     given = federation(tmp_path, 2, rounds=LONG)
     with server(given.config, tmp_path / "run") as running:
         clients = [client(running.address, f"c{i}", given.files[i]) for i in range(2)]
         until(lambda: rounds_done(tmp_path / "run") > 3)
         interrupt(clients[1])
-        assert end(clients[1])[0] == 130
-        running.wait_for(r"left: interrupted client=c1")
-        running.wait_for(r"waiting for c1")
-        clients[0].kill()
-        end(clients[0])
+        clients[0].terminate()
+        for name, process in zip(("c0", "c1"), clients, strict=True):
+            assert end(process)[0] == 130
+            running.wait_for(rf"left: interrupted client={name}")
+            running.wait_for(rf"waiting for .*{name}")

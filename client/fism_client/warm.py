@@ -1,0 +1,30 @@
+"""Compiles every kernel that a client may need, before there is a run. Importing this imports numba."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from fism_client import kernel_cache
+from fism_client.local_pass import LocalPass
+from fism_client.shard import Shard
+from fism_common.losses import named_loss
+from fism_common.sets import Ball, Box, Simplex
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_ENTRIES = (1.0, 0.5, 0.1)
+"""One that a byte holds, one that float32 holds, and one that needs float64."""
+
+
+def warm() -> Path:
+    """Compile the passes for all ways to keep rows, dense and sparse, on all sets; return the folder that has them."""
+    loss = named_loss("squared")  # all built-in losses are one kernel
+    for entry in _ENTRIES:
+        for rows in (np.array([[entry]]), csr_array([[entry]])):
+            for constraint in (Box(-1.0, 1.0), Ball(1.0), Simplex()):
+                LocalPass(Shard.of(rows, [1.0]), loss, constraint)
+    return kernel_cache.folder()

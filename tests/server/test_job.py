@@ -1,0 +1,49 @@
+"""Which run `fism server --go-on` goes on with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fism_common.errors import ConfigError
+from fism_server.cli import find_job
+from fism_server.job import broken_off
+from fism_server.store import Store
+
+from ..federation.harness import federation
+
+
+def run(folder: Path, **facts: str) -> Path:
+    """Make a run with nothing done."""
+    folder.mkdir(parents=True)
+    Store.create(folder, {"id": "1", "name": "a", **facts}).close()
+    return folder
+
+
+def test_newest_run_is_gone_on_with_unless_it_is_finished(tmp_path: Path) -> None:
+    """Older ones, other federations' and folders without a run do not count."""
+    assert broken_off(tmp_path, "a") is None
+    assert broken_off(tmp_path / "nothing", "a") is None
+    first = run(tmp_path / "a-20260101-000000")
+    run(tmp_path / "a-b-20270101-000000")
+    run(tmp_path / "a-copy")
+    (tmp_path / "a-20280101-000000").mkdir()
+    assert broken_off(tmp_path, "a") == first
+    second = run(tmp_path / "a-20260101-000001")
+    assert broken_off(tmp_path, "a") == second
+    run(tmp_path / "a-20260101-000002", stopped="rounds")
+    assert broken_off(tmp_path, "a") is None
+
+
+def test_server_that_is_to_go_on_begins_a_run_and_then_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same command for the first start and for every later one; another problem is refused."""
+    given = federation(tmp_path, 2)
+    monkeypatch.chdir(tmp_path)
+    first = find_job(given.config, [], None, None, go_on=True)
+    first.store.close()
+    again = find_job(given.config, [], None, None, go_on=True)
+    again.store.close()
+    assert (again.out, again.run_id) == (first.out, first.run_id)
+    with pytest.raises(ConfigError, match=r"steps\.gamma was 0\.3 and is 5"):
+        find_job(given.config, ["steps.gamma=5"], None, None, go_on=True)
