@@ -30,8 +30,9 @@ _log = logging.getLogger(__name__)
 def folder() -> Path:
     """Return the folder of this version's kernels, made if need be; a temporary one if the usual is not writable.
 
-    Raises ConfigError if that cannot be made either. It is under NUMBA_CACHE_DIR if that is set, else under the user's cache folder. Its name holds a hash of all
+    It is under NUMBA_CACHE_DIR if that is set, else under the user's cache folder. Its name holds a hash of all
     sources that kernels are compiled from: numba notices only an edit of a kernel's own file, not of one it calls.
+    Raises ConfigError if not even a temporary one can be made.
     """
     # An entry point's setting would come too late: numba fixes a kernel's folder when the kernel is imported.
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from fism_client import kernel_cache
 from fism_client.local_pass import LocalPass
@@ -22,6 +21,8 @@ _ENTRIES = (1.0, 0.5, 0.1)
 
 def warm() -> Path:
     """Compile the passes for all ways to keep rows, dense and sparse, on all sets; return the folder that has them."""
+    from scipy.sparse import csr_array
+
     loss = named_loss("squared")  # all built-in losses are one kernel
     for entry in _ENTRIES:
         for rows in (np.array([[entry]]), csr_array([[entry]])):

@@ -1,0 +1,136 @@
+"""The federation of docker-compose.yml, run as a user runs it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import docker
+import numpy as np
+import pytest
+from docker.models.containers import Container
+
+from ..federation.harness import rounds_done, until
+
+CLIENTS = ["north", "east", "south", "west"]
+SERVICES = ["certs", "shards", "server", *CLIENTS]
+
+SOLVE = """
+import sys
+from pathlib import Path
+import numpy as np
+import fism
+from fism_client.files import read_shard
+
+shards = [read_shard(Path("/data", name, "shard.npz")).hold_out(0.25, seed=1)[0] for name in sys.argv[2:]]
+problem = fism.Problem("logistic", fism.Box(-10, 10), fism.SquaredNorm())
+start = np.random.default_rng(1).uniform(np.full(31, -10.0), np.full(31, 10.0))
+steps = fism.PowerSteps(gamma=1.0, a=0.7, lam=2.0, b=0.2)
+found = fism.solve(problem, shards, steps=steps, rounds=int(sys.argv[1]), start=start)
+print(found.x.tobytes().hex(), found.weighted.tobytes().hex(), found.average.tobytes().hex())
+"""
+
+
+def unavailable(reason: str) -> NoReturn:
+    """Skip the test for want of something; where FISM_NO_SKIP is set, as in CI, fail it."""
+    if os.environ.get("FISM_NO_SKIP"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def _command() -> list[str]:
+    """Return what composes here: Compose 2, or docker-compose."""
+    if (
+        shutil.which("docker")
+        and subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode == 0
+    ):
+        return ["docker", "compose"]
+    if shutil.which("docker-compose"):
+        return ["docker-compose"]
+    unavailable("there is neither `docker compose` nor `docker-compose`")
+
+
+@dataclass(frozen=True)
+class Composition:
+    """A project of compose in a copy of this tree."""
+
+    engine: docker.DockerClient
+    folder: Path
+    image: str
+
+    def up(self, *arguments: str) -> None:
+        """Run `docker compose up`."""
+        self._compose("up", *arguments)
+
+    def down(self) -> None:
+        """End and remove all, volumes too."""
+        self._compose("down", "--volumes", "--timeout", "1")
+
+    def _compose(self, *arguments: str) -> None:
+        command = [*_command(), "--project-name", self.image, *arguments]
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env={**os.environ, "FISM_IMAGE": self.image},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        sys.stdout.write(done.stdout)  # shown if the test fails
+        assert done.returncode == 0
+
+    def begin(self, rounds: int) -> Path:
+        """Start a new run of so many rounds; return its folder once some are done."""
+        config = self.folder / "examples/hospitals/hospitals.toml"
+        lines = [
+            f"rounds = {rounds}" if line.startswith("rounds =") else line for line in config.read_text().splitlines()
+        ]
+        config.write_text("\n".join(lines))
+        before = self.runs()
+        self.up("--detach")
+        until(lambda: len(self.runs()) > len(before))
+        out = self.runs()[-1]
+        until(lambda: rounds_done(out) > 1)
+        return out
+
+    def runs(self) -> list[Path]:
+        """Return the folders of all runs, the newest last."""
+        return sorted((self.folder / "runs").glob("hospitals-*"))
+
+    def container(self, service: str) -> Container:
+        """Return a service's container, as it is now."""
+        labels = [f"com.docker.compose.project={self.image}", f"com.docker.compose.service={service}"]
+        (found,) = self.engine.containers.list(all=True, filters={"label": labels})
+        return found
+
+    def exit_codes(self) -> dict[str, int]:
+        """Wait for all containers to end; return how each did."""
+        return {service: self.container(service).wait(timeout=120)["StatusCode"] for service in SERVICES}
+
+    def say(self, service: str, *command: str) -> str:
+        """Run a command in a service's container; return what it says."""
+        code, said = self.container(service).exec_run(list(command))
+        assert code == 0, said
+        return str(said.decode())
+
+    def solve(self, rounds: int) -> list[bytes]:
+        """Return what `fism.solve` makes of the same shards in the same image: x and the two means."""
+        volumes = {f"{self.image}_{name}-data": {"bind": f"/data/{name}", "mode": "ro"} for name in CLIENTS}
+        said = self.engine.containers.run(
+            self.image, ["-c", SOLVE, str(rounds), *CLIENTS], entrypoint="python", volumes=volumes, remove=True
+        )
+        assert isinstance(said, bytes)
+        return [bytes.fromhex(part) for part in said.decode().split()]
+
+
+def model(out: Path) -> list[bytes]:
+    """Return a run's x and its two means."""
+    with np.load(out / "model.npz", allow_pickle=False) as found:
+        return [found[name].tobytes() for name in ("x", "weighted", "average")]
