@@ -6,6 +6,8 @@ The front door: every public name is here. Heavy imports wait until a name that 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from fism_common import __version__ as __version__
+
 if TYPE_CHECKING:
     from fism.methods import Method
     from fism.problem import Problem
@@ -44,8 +46,6 @@ if TYPE_CHECKING:
         SquaredDistance,
         SquaredNorm,
     )
-
-__version__ = "0.1.0"
 
 # The same names as above: mypy reads those, Python these.
 _HOMES = {

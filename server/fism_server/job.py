@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fism_common import __version__
 from fism_common.errors import ConfigError
 from fism_common.files import write_bytes
 from fism_common.settings import check
@@ -53,7 +54,7 @@ def new_job(plan: Plan, out: Path) -> Job:
         write_bytes(folder / _CONFIG, json.dumps(begun_with, indent=2).encode() + b"\n", mode=0o600)
     except OSError as error:
         raise ConfigError(f"cannot write to the run folder {out}: {error.strerror}") from error
-    store = Store.create(folder, {"id": run_id, "name": plan.config.federation.name})
+    store = Store.create(folder, {"id": run_id, "name": plan.config.federation.name, "version": __version__})
     return Job(run_id, plan, folder, store, None)
 
 
@@ -90,6 +91,12 @@ def _same_plan(out: Path, saved: Saved, config: Path | None, overrides: Sequence
     """Return the plan of a run that is to go on; refuse a run that is finished, and another configuration."""
     if "stopped" in saved.facts:
         raise ConfigError(f"the run in {out} is finished; its model is {out / 'model.npz'}")
+    version = saved.facts["version"]
+    if version != __version__:
+        raise ConfigError(
+            f"the run in {out} was begun with version {version} of fism, and this is {__version__}; go on with that "
+            "version, or begin a new run"
+        )
     file = out / _CONFIG
     try:
         begun_with = json.loads(file.read_bytes())

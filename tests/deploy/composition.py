@@ -67,6 +67,10 @@ class Composition:
         """Run `docker compose up`."""
         self._compose("up", *arguments)
 
+    def build(self) -> None:
+        """Build the images, also where there are older ones."""
+        self._compose("build")
+
     def down(self) -> None:
         """End and remove all, volumes too."""
         self._compose("down", "--volumes", "--timeout", "1")
@@ -114,11 +118,12 @@ class Composition:
         """Wait for all containers to end; return how each did."""
         return {service: self.container(service).wait(timeout=120)["StatusCode"] for service in SERVICES}
 
-    def say(self, service: str, *command: str) -> str:
+    def run(self, service: str, *command: str) -> str:
         """Run a command in a service's container; return what it says."""
         code, said = self.container(service).exec_run(list(command))
         assert code == 0, said
-        return str(said.decode())
+        assert isinstance(said, bytes)
+        return said.decode()
 
     def solve(self, rounds: int) -> list[bytes]:
         """Return what `fism.solve` makes of the same shards in the same image: x and the two means."""

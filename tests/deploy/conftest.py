@@ -59,6 +59,7 @@ def composition(engine: docker.DockerClient, tree: Path, image: Image) -> Iterat
     """Return the composition in the copy; nothing of it is left at the end."""
     made = Composition(engine, tree, NAME)
     try:
+        made.build()
         yield made
     finally:
         made.down()

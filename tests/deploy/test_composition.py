@@ -80,16 +80,16 @@ def live(composition: Composition) -> Composition:
 def test_client_holds_its_own_shard_and_key_alone(live: Composition) -> None:
     """All that a client's container has beyond the image, which is the same for all."""
     for name in CLIENTS:
-        held = live.say(name, "find", "/data", "/certs", "-type", "f").split()
+        held = live.run(name, "find", "/data", "/certs", "-type", "f").split()
         assert sorted(held) == ["/certs/ca.pem", f"/certs/{name}.key", f"/certs/{name}.pem", "/data/shard.npz"]
         assert written(live, name) <= {"/data", "/certs"}
 
 
 def test_server_holds_no_shard(live: Composition) -> None:
     """The configuration, its own key, and the runs."""
-    held = live.say("server", "find", "/config", "/certs", "-type", "f").split()
+    held = live.run("server", "find", "/config", "/certs", "-type", "f").split()
     assert sorted(held) == ["/certs/ca.pem", "/certs/server.key", "/certs/server.pem", "/config/hospitals.toml"]
-    runs = live.say("server", "find", "/runs", "-type", "f", "-printf", "%f\n").split()
+    runs = live.run("server", "find", "/runs", "-type", "f", "-printf", "%f\n").split()
     assert {name.removesuffix("-wal").removesuffix("-shm") for name in runs} <= {
         "config.json",
         "model.npz",
@@ -107,8 +107,8 @@ def written(live: Composition, service: str) -> set[str]:
 @pytest.mark.parametrize("service", ["server", *CLIENTS])
 def test_container_is_confined(live: Composition, service: str) -> None:
     """No root, no capability, no file system to write to, no compiler, a limit of memory."""
-    assert live.say(service, "id", "-u").strip() == "10001"
-    capabilities = [line for line in live.say(service, "cat", "/proc/1/status").splitlines() if line.startswith("Cap")]
+    assert live.run(service, "id", "-u").strip() == "10001"
+    capabilities = [line for line in live.run(service, "cat", "/proc/1/status").splitlines() if line.startswith("Cap")]
     assert {line.split()[1] for line in capabilities if not line.startswith("CapBnd")} == {"0" * 16}
     for folder in ("/opt/fism", "/etc", "/"):
         code, said = live.container(service).exec_run(["touch", f"{folder}/x"])
@@ -121,7 +121,7 @@ def test_container_is_confined(live: Composition, service: str) -> None:
 @pytest.mark.parametrize("name", CLIENTS)
 def test_client_compiles_nothing(live: Composition, name: str) -> None:
     """In the middle of the rounds its kernels are those that the image brought."""
-    live.say(name, "diff", "-r", "/opt/fism/kernels", "/tmp/fism-kernels")  # noqa: S108  # the container's
+    live.run(name, "diff", "-r", "/opt/fism/kernels", "/tmp/fism-kernels")  # noqa: S108  # the container's
 
 
 def test_server_is_healthy(live: Composition) -> None:

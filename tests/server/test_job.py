@@ -47,3 +47,14 @@ def test_server_that_is_to_go_on_begins_a_run_and_then_goes_on(tmp_path: Path, m
     assert (again.out, again.run_id) == (first.out, first.run_id)
     with pytest.raises(ConfigError, match=r"steps\.gamma was 0\.3 and is 5"):
         find_job(given.config, ["steps.gamma=5"], None, None, go_on=True)
+
+
+def test_run_is_resumed_by_the_version_that_began_it(tmp_path: Path) -> None:
+    """Another one may keep its state otherwise, or round otherwise."""
+    given = federation(tmp_path, 2)
+    out = tmp_path / "run"
+    job = find_job(given.config, [], out, None)
+    job.store.database.execute("UPDATE run SET value = '\"0.0.9\"' WHERE key = 'version'")
+    job.store.close()
+    with pytest.raises(ConfigError, match=r"was begun with version 0\.0\.9 of fism"):
+        find_job(None, [], None, out)
