@@ -55,6 +55,29 @@ def _command() -> list[str]:
     unavailable("there is neither `docker compose` nor `docker-compose`")
 
 
+def compose(folder: Path, project: str, *arguments: str, **variables: str) -> None:
+    """Run `docker compose` in a folder, with these variables in its environment."""
+    done = subprocess.run(
+        [*_command(), "--project-name", project, *arguments],
+        cwd=folder,
+        env={**os.environ, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    sys.stdout.write(done.stdout)  # shown if the test fails
+    assert done.returncode == 0
+
+
+def container(engine: docker.DockerClient, project: str, service: str) -> Container:
+    """Return the container of a project's service, as it is now."""
+    labels = [f"com.docker.compose.project={project}", f"com.docker.compose.service={service}"]
+    (found,) = engine.containers.list(all=True, filters={"label": labels})
+    return found
+
+
 @dataclass(frozen=True)
 class Composition:
     """A project of compose in a copy of this tree."""
@@ -76,19 +99,7 @@ class Composition:
         self._compose("down", "--volumes", "--timeout", "1")
 
     def _compose(self, *arguments: str) -> None:
-        command = [*_command(), "--project-name", self.image, *arguments]
-        done = subprocess.run(
-            command,
-            cwd=self.folder,
-            env={**os.environ, "FISM_IMAGE": self.image},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        sys.stdout.write(done.stdout)  # shown if the test fails
-        assert done.returncode == 0
+        compose(self.folder, self.image, *arguments, FISM_IMAGE=self.image)
 
     def begin(self, rounds: int) -> Path:
         """Start a new run of so many rounds; return its folder once some are done."""
@@ -110,9 +121,7 @@ class Composition:
 
     def container(self, service: str) -> Container:
         """Return a service's container, as it is now."""
-        labels = [f"com.docker.compose.project={self.image}", f"com.docker.compose.service={service}"]
-        (found,) = self.engine.containers.list(all=True, filters={"label": labels})
-        return found
+        return container(self.engine, self.image, service)
 
     def exit_codes(self) -> dict[str, int]:
         """Wait for all containers to end; return how each did."""
