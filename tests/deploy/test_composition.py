@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from docker.models.images import Image
 
 from ..federation.harness import events, rounds_done, until
 from .composition import CLIENTS, SERVICES, Composition, model
@@ -77,12 +78,13 @@ def live(composition: Composition) -> Composition:
     return composition
 
 
-def test_client_holds_its_own_shard_and_key_alone(live: Composition) -> None:
+def test_client_holds_its_own_shard_and_key_alone(live: Composition, image: Image) -> None:
     """All that a client's container has beyond the image, which is the same for all."""
     for name in CLIENTS:
         held = live.run(name, "find", "/data", "/certs", "-type", "f").split()
         assert sorted(held) == ["/certs/ca.pem", f"/certs/{name}.key", f"/certs/{name}.pem", "/data/shard.npz"]
         assert written(live, name) <= {"/data", "/certs"}
+        assert live.container(name).attrs["Config"]["Env"] == image.attrs["Config"]["Env"]
 
 
 def test_server_holds_no_shard(live: Composition) -> None:
