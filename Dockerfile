@@ -29,6 +29,7 @@ ENV PATH=/opt/fism/bin:$PATH PYTHONDONTWRITEBYTECODE=1 \
     NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES="" NUMBA_CACHE_DIR=/tmp/fism-kernels
 RUN fism-entrypoint warm && mv /tmp/fism-kernels /opt/fism/kernels
 USER fism
+WORKDIR /
 # Of a server with --health 127.0.0.1:50052. A client listens nowhere: run it with --no-healthcheck.
 HEALTHCHECK --interval=10s --timeout=6s --start-period=30s CMD ["fism", "health", "127.0.0.1:50052"]
 ENTRYPOINT ["fism-entrypoint"]

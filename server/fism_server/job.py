@@ -15,7 +15,7 @@ from fism_common.files import write_bytes
 from fism_common.settings import check
 from fism_server.config import RunConfig
 from fism_server.plan import make_plan, read_plan
-from fism_server.saved import Saved, is_finished, load
+from fism_server.saved import Saved, is_begun, is_finished, load
 from fism_server.store import FILE, Store
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def new_name(name: str) -> str:
 def broken_off(runs: Path, name: str) -> Path | None:
     """Return the newest run of a federation in a folder of runs, if it is not finished; older ones do not count."""
     found = runs.glob(f"{name}-{'[0-9]' * 8}-{'[0-9]' * 6}/{FILE}")
-    newest = max((file.parent for file in found), default=None)
+    newest = max((file.parent for file in found if is_begun(file.parent)), default=None)
     return None if newest is None or is_finished(newest) else newest
 
 
@@ -91,11 +91,11 @@ def _same_plan(out: Path, saved: Saved, config: Path | None, overrides: Sequence
     """Return the plan of a run that is to go on; refuse a run that is finished, and another configuration."""
     if "stopped" in saved.facts:
         raise ConfigError(f"the run in {out} is finished; its model is {out / 'model.npz'}")
-    version = saved.facts["version"]
+    version = saved.facts.get("version", "unknown")
     if version != __version__:
         raise ConfigError(
             f"the run in {out} was begun with version {version} of fism, and this is {__version__}; go on with that "
-            "version, or begin a new run"
+            "version, or move the run away and begin a new one"
         )
     file = out / _CONFIG
     try:
@@ -115,7 +115,7 @@ def _same_plan(out: Path, saved: Saved, config: Path | None, overrides: Sequence
         told = "; ".join(different)
         raise ConfigError(
             f"the run in {out} was begun with another configuration: {told}. Go on with the one that it has, by "
-            "--resume alone, or begin a new run"
+            "--resume alone, or move it away and begin a new one"
         )
     return plan
 

@@ -85,6 +85,11 @@ def events(folder: Path) -> list[Event]:
     return [Event(row[0], Kind(row[1]), *row[2:]) for row in rows]
 
 
+def is_begun(folder: Path) -> bool:
+    """Whether a run's database was made to its end, before whatever happened to the server."""
+    return bool(_ask(folder, "SELECT 1 FROM sqlite_master WHERE name = 'run'"))
+
+
 def is_finished(folder: Path) -> bool:
     """Whether a run has come to its end, and not just been broken off."""
     return bool(_ask(folder, "SELECT 1 FROM run WHERE key = 'stopped'"))
@@ -95,8 +100,10 @@ def _ask(folder: Path, query: str) -> list[Any]:
     file = folder / FILE
     if not file.is_file():
         raise ConfigError(f"there is no run in {folder}: it has no {FILE}")
+    # Without a journal nobody writes. To be told so spares SQLite files of its own in a folder of maybe another user.
+    how = "mode=ro" if file.with_name(f"{FILE}-wal").exists() else "immutable=1"
     try:
-        database = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
+        database = sqlite3.connect(f"{file.absolute().as_uri()}?{how}", uri=True)
         try:
             return database.execute(query).fetchall()
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from .composition import Composition, unavailable
 
 ROOT = Path(__file__).parents[2]
 NAME = "fism-test"
-_sizes = pytest.StashKey[str]()
+BASE = os.environ.get("FISM_BASE", "python:3.11-slim-bookworm")
+_told = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture(scope="session")
@@ -47,11 +49,17 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def image(engine: docker.DockerClient, tree: Path, request: pytest.FixtureRequest) -> Image:
     """Build the image, on the base that FISM_BASE names or on the official one."""
-    base = {"BASE": os.environ["FISM_BASE"]} if "FISM_BASE" in os.environ else {}
-    built, _ = engine.images.build(path=str(tree), tag=NAME, buildargs=base, rm=True)
-    layers = [layer["Size"] for layer in built.history()]
-    request.config.stash[_sizes] = f"{sum(layers) / 1e6:.0f} MB, of which we add {sum(layers[:-1]) / 1e6:.0f}"
+    began = time.monotonic()
+    built, _ = engine.images.build(path=str(tree), tag=NAME, buildargs={"BASE": BASE}, rm=True)
+    seconds = time.monotonic() - began
+    size, base = (image.attrs["Size"] / 1e6 for image in (built, engine.images.get(BASE)))
+    tell(request, f"the image: {size:.0f} MB, of which its base has {base:.0f}, built in {seconds:.0f} s")
     return built
+
+
+def tell(request: pytest.FixtureRequest, line: str) -> None:
+    """Keep a line for the end of the report."""
+    request.config.stash.setdefault(_told, []).append(line)
 
 
 @pytest.fixture(scope="session")
@@ -66,7 +74,6 @@ def composition(engine: docker.DockerClient, tree: Path, image: Image) -> Iterat
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell the image's size."""
-    told = terminalreporter.config.stash.get(_sizes, None)
-    if told is not None:
-        terminalreporter.write_line(f"the image has {told}")
+    """Tell what was measured."""
+    for line in terminalreporter.config.stash.get(_told, []):
+        terminalreporter.write_line(line)

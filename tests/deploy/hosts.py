@@ -114,7 +114,10 @@ def network(count: int) -> Iterator[tuple[Host, list[Host]]]:
 
 @contextmanager
 def _namespace(name: str) -> Iterator[str]:
-    _ip("netns", "add", name)
+    try:
+        _ip("netns", "add", name)
+    except subprocess.CalledProcessError as error:
+        unavailable(f"no network namespace can be made: {error.stderr.strip()}")
     try:
         _ip("-n", name, "link", "set", "lo", "up")
         yield name
@@ -139,6 +142,4 @@ def _card(name: str, namespace: str) -> Iterator[int]:
 
 
 def _ip(*arguments: str) -> None:
-    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        unavailable(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
+    subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)

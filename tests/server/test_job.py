@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -22,13 +23,16 @@ def run(folder: Path, **facts: str) -> Path:
 
 
 def test_newest_run_is_gone_on_with_unless_it_is_finished(tmp_path: Path) -> None:
-    """Older ones, other federations' and folders without a run do not count."""
+    """Older ones, other federations', and folders where no run was begun do not count."""
     assert broken_off(tmp_path, "a") is None
     assert broken_off(tmp_path / "nothing", "a") is None
     first = run(tmp_path / "a-20260101-000000")
     run(tmp_path / "a-b-20270101-000000")
     run(tmp_path / "a-copy")
     (tmp_path / "a-20280101-000000").mkdir()
+    half_made = tmp_path / "a-20280101-000001/run.sqlite"
+    half_made.parent.mkdir()
+    sqlite3.connect(half_made).close()
     assert broken_off(tmp_path, "a") == first
     second = run(tmp_path / "a-20260101-000001")
     assert broken_off(tmp_path, "a") == second
