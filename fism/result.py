@@ -38,13 +38,15 @@ class Result:
     subgradients: int
     """How many subgradients of f and H these rounds took."""
     history: dict[str, NDArray[Any]]
-    """Per round k: ``round``, ``gamma``, ``lam``, ``inner`` (F at x_k), ``outer`` (H at x_k), ``change``, ``seconds``.
+    """Per round k: ``round``, ``gamma``, ``lam``, ``inner`` (F at x_k), ``outer`` (H at x_k), ``change``,
+    ``seconds``, ``critical``.
 
-    x_k is the point before round k, and the change |x_{k+1} - x_k| / (|x_k| + 1).
+    x_k is the point before round k, and the change |x_{k+1} - x_k| / (|x_k| + 1). A round's critical path is its
+    seconds less those that clients working at once, without a network, would have saved: the slowest one and the server.
     """
 
 
-def history(records: Sequence[Record], seconds: Sequence[float]) -> dict[str, NDArray[Any]]:
-    """Return the records as arrays by name, with the seconds that each round took."""
+def history(records: Sequence[Record], **times: Sequence[float]) -> dict[str, NDArray[Any]]:
+    """Return the records as arrays by name, with what was timed in each round."""
     table = {field.name: np.array([getattr(record, field.name) for record in records]) for field in fields(Record)}
-    return table | {"seconds": np.array(seconds)}
+    return table | {name: np.array(values) for name, values in times.items()}

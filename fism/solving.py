@@ -15,10 +15,10 @@ from fism_client.shard import Shard
 from fism_common.errors import DataError, MethodError, ProblemError, StepError
 from fism_common.steps import ConstantWeight, Schedule, step, warn_if_not_covered
 from fism_common.vectors import positive, vector, whole
-from fism_server.rounds import Rounds, State
+from fism_server.rounds import Rounds, State, Stop
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -41,6 +41,7 @@ def solve(  # noqa: PLR0913  # the public interface: one keyword per decision of
     method: Method | str = Method.FISM,
     strict: bool = False,
     local_steps: int = 5,
+    callback: Callable[[int, Vector], object] | None = None,
 ) -> Result:
     """Return the result of ``rounds`` rounds of ``method`` on ``problem``, all clients in this process.
 
@@ -51,6 +52,7 @@ def solve(  # noqa: PLR0913  # the public interface: one keyword per decision of
     ``tolerance``: end early by the paper's stop rule, when x, F and H all change by less, relative to 1 + their size.
     ``first_round``: go on from x_k with the steps of round k.
     ``local_steps``: the steps that a client takes in a round of ``r-fedavg``.
+    ``callback``: called with k and x_k before every round k, and last with the answer; its time is not counted.
 
     The same call gives the same bits. Raises a ``fism.InputError`` for what cannot be used, before the first round.
     """
@@ -77,12 +79,18 @@ def solve(  # noqa: PLR0913  # the public interface: one keyword per decision of
     replies = gatherer(chosen, problem, sites, whole(local_steps, "local_steps", StepError))
     records: list[Record] = []
     seconds: list[float] = []
+    critical: list[float] = []
     while loop.stopped is None:
+        if callback is not None:
+            callback(loop.state.round, loop.x.copy())
         began = time.perf_counter()
         record = loop.close(replies.gather(loop.order()))
         if record is not None:
             records.append(record)
             seconds.append(time.perf_counter() - began)
+            critical.append(seconds[-1] - replies.spare)
+    if callback is not None and loop.stopped is Stop.ROUNDS:  # else the answer is what the round began from
+        callback(loop.state.round, loop.x.copy())
     inner = sum(site.inner(loop.x) for site in sites)
     outer = loop.conclude(inner)
     return Result(
@@ -94,7 +102,7 @@ def solve(  # noqa: PLR0913  # the public interface: one keyword per decision of
         rounds=len(records),
         stopped=loop.stopped,
         subgradients=len(records) * replies.subgradients,
-        history=history(records, seconds),
+        history=history(records, seconds=seconds, critical=critical),
     )
 
 

@@ -50,13 +50,31 @@ def test_history_has_one_entry_per_round() -> None:
     """Steps, values before the round, the change that it made, and its time."""
     x = iterates(12)
     history = solve().history
-    assert list(history) == ["round", "gamma", "lam", "inner", "outer", "change", "seconds"]
+    assert list(history) == ["round", "gamma", "lam", "inner", "outer", "change", "seconds", "critical"]
     np.testing.assert_array_equal(history["round"], np.arange(1, 13))
     np.testing.assert_array_equal(history["gamma"], [STEPS.gamma(k) for k in range(1, 13)])
     np.testing.assert_array_equal(history["lam"], [STEPS.lam(k) for k in range(1, 13)])
     changes = [np.linalg.norm(b - a) / (np.linalg.norm(a) + 1) for a, b in pairwise(x)]
     np.testing.assert_allclose(history["change"], changes, rtol=1e-9)
     assert (history["seconds"] > 0).all()
+    assert (history["critical"] <= history["seconds"]).all()
+    assert (history["critical"] > 0).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"rounds": 400, "tolerance": 5e-3}])
+def test_callback_is_shown_every_point_once(options: dict[str, Any]) -> None:
+    """x_k before each round k, and the answer last; what it does to them changes nothing."""
+    shown: list[Vector] = []
+
+    def look(k: int, x: Vector) -> None:
+        assert k == len(shown) + 1
+        shown.append(x.copy())
+        x[:] = 1e9
+
+    result = solve(callback=look, **options)
+    assert len(shown) == result.rounds + 1
+    np.testing.assert_allclose(shown, iterates(result.rounds), rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(shown[-1], result.x)
 
 
 def test_first_round_goes_on_with_the_steps_of_that_round() -> None:
