@@ -10,7 +10,7 @@ from numba import njit
 from scipy.sparse import csr_array
 
 import fism
-import literal_pass
+from fism.paper import literal
 from fism_client.kernels.options import COMPILED
 from fism_client.local_pass import LocalPass
 from fism_common.exchange import Order
@@ -67,7 +67,7 @@ def dense_logistic() -> Iterator[Ratio]:
     drift = asked.gamma * asked.weight * asked.h
     times = best_of(
         9,
-        literal=lambda: literal_pass.logistic(floats, labels, asked.x, asked.h, GAMMA, WEIGHT, bound),
+        literal=lambda: literal.logistic(floats, labels, asked.x, asked.h, GAMMA, WEIGHT, bound),
         alone=lambda: pass_without_f(floats, 1.0, labels, drift, GAMMA, bound, asked.x.copy()),
         alone_uint8=lambda: pass_without_f(pixels, 1 / 255, labels, drift, GAMMA, bound, asked.x.copy()),
         **{name: lambda one=one: one.answer(asked) for name, one in sites.items()},
@@ -93,7 +93,7 @@ def ball_distance() -> Iterator[Ratio]:
         one = site(centers, radii, fism.BallDistance(), fism.Box(-bound, bound))
         times = best_of(
             7,
-            literal=lambda c=centers, r=radii, o=asked: literal_pass.ball_distance(  # type: ignore[misc]
+            literal=lambda c=centers, r=radii, o=asked: literal.ball_distance(  # type: ignore[misc]
                 c, r, o.x, o.h, GAMMA, WEIGHT, bound
             ),
             ours=lambda one=one, o=asked: one.answer(o),  # type: ignore[misc]

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from fism.paper.cli import app as paper
+from fism.paper.cli import bars, told
 from fism_client.cli import client
 from fism_common.console import command
 from fism_server.cli import AsJson, Config, Out, Overrides, Quiet, Resume, Verbose, execute, find_job, server
@@ -23,6 +25,7 @@ app = typer.Typer(
 )
 app.command()(server)
 app.command()(client)
+app.add_typer(paper, name="paper")
 
 
 @app.command()
@@ -45,6 +48,28 @@ def run(
             as_json=as_json,
             quiet=quiet,
         )
+
+
+@app.command()
+def compare(
+    config: Annotated[Path, typer.Argument(help="A run's TOML file with the table [local].")],
+    out: Annotated[Path, typer.Option(help="The folder of the table and the plot.")] = Path("compare"),
+    methods: Annotated[list[str], typer.Option("--method", help="One of them; else all that fit.")] = [],  # noqa: B006
+    reference: Annotated[
+        Path | None, typer.Option(help="The solution, .npy, or .npz with x; else FISM's own in 20 times the rounds.")
+    ] = None,
+    overrides: Overrides = [],  # noqa: B006
+) -> None:
+    """Run all methods on one problem: F gap and H gap against rounds, subgradients and seconds."""
+    with command():
+        from fism.compare import compare as run
+        from fism.solving import method_of
+        from fism_server.plan import read_plan
+
+        chosen = {"methods": [method_of(name) for name in methods]} if methods else {}
+        with bars() as tick:
+            run(read_plan(config, overrides), out, reference=reference, tick=tick, **chosen)
+        told(out, "compare.md")
 
 
 @app.command()

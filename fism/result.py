@@ -42,7 +42,7 @@ class Result:
     ``seconds``, ``critical``.
 
     x_k is the point before round k, and the change |x_{k+1} - x_k| / (|x_k| + 1). A round's critical path is its
-    seconds less those that clients working at once, without a network, would have saved: the slowest one and the server.
+    seconds less those that clients working at once, without a network, would have saved.
     """
 
 

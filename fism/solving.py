@@ -56,7 +56,7 @@ def solve(  # noqa: PLR0913  # the public interface: one keyword per decision of
 
     The same call gives the same bits. Raises a ``fism.InputError`` for what cannot be used, before the first round.
     """
-    chosen = _method(method)
+    chosen = method_of(method)
     shards = _shards(clients)
     n, m = shards[0].columns, sum(shard.count for shard in shards)
     if not isinstance(problem, Problem):
@@ -106,7 +106,8 @@ def solve(  # noqa: PLR0913  # the public interface: one keyword per decision of
     )
 
 
-def _method(method: Method | str) -> Method:
+def method_of(method: Method | str) -> Method:
+    """Return a method by its name; raise MethodError that lists them."""
     try:
         return Method(method)
     except ValueError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from pathlib import Path
 
 import matplotlib as mpl
@@ -11,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Circle
 
 import fism
+from fism.paper import theory
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 INK, BLUE, ORANGE, GREY = "#222222", "#1f6fb4", "#d9541e", "#8a8a8a"
@@ -53,60 +56,17 @@ def draw_idea(axes: Axes) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False, fontsize=9)
 
 
-def draw_rate(axes: Axes) -> None:
-    """Draw F at the ergodic mean and at the last iterate over the rounds, below the bounds of the rate theorem."""
-    rng = np.random.default_rng(1)
-    n, sizes, bound, epsilon = 6, (2, 6, 16), 2.0, 0.1
-    m, S = sum(sizes), len(sizes)
-    A = rng.normal(size=(m, 3)) @ rng.normal(size=(3, n))
-    A /= np.linalg.norm(A, axis=1, keepdims=True)
-    b = A @ rng.uniform(-1, 1, n)
-    anchor, start = rng.uniform(-bound, bound, (2, n))
-    problem = fism.Problem("absolute", fism.Box(-bound, bound), fism.SquaredDistance(anchor))
-    steps = fism.PowerSteps.for_rate(epsilon, gamma=0.3, lam=1.0)
-    shards = list(zip(np.split(A, np.cumsum(sizes)[:-1]), np.split(b, np.cumsum(sizes)[:-1]), strict=True))
-    solution = anchor + np.linalg.pinv(A) @ (b - A @ anchor)  # A x = b is consistent, so that F* = 0
-
-    rounds = np.unique(np.logspace(0, 5, 21).astype(int))
-    k = np.arange(1, rounds[-1] + 1)
-    gamma, lam = (np.array([f(int(j)) for j in k]) for f in (steps.gamma, steps.lam))
-    C_f, C_H = 1.0, float(np.linalg.norm(np.abs(anchor) + bound))
-    gap_H = problem.outer.value(solution)  # H is 0 at its own minimum
-    apart = float(np.sum((problem.constraint.project(start) - solution) ** 2))
-    sharp_noise = gamma**2 * np.mean(np.square(sizes)) * (C_f + lam * C_H / m) ** 2
-    C = 4 * m**3 * (C_f**2 + 2 * C_H**2 / m**2) + 2 * C_f * m**2 * (C_f + C_H / m)
-    M_H = max(C_H, C_H**2 / 2)
-    sums = np.cumsum(gamma)
-    sharp = (S * (apart + np.cumsum(sharp_noise)) + 2 * gap_H * np.cumsum(gamma * lam)) / (2 * sums)
-    paper = (S * (apart + C * np.cumsum(gamma**2)) + 4 * M_H * np.cumsum(gamma * lam)) / (2 * sums)
-
-    F = {"average": [], "x": []}  # type: dict[str, list[float]]
-    for K in rounds:
-        result = fism.solve(problem, shards, steps=steps, rounds=int(K), start=start)
-        for name, values in F.items():
-            values.append(float(np.sum(np.abs(A @ getattr(result, name) - b))))
-    axes.loglog(k, paper, color=GREY, ls="--", lw=1.2, label="bound with the paper's constant")
-    axes.loglog(k, sharp, color=INK, lw=1.4, label="bound with the sharp constant")
-    axes.loglog(rounds, F["average"], "o-", color=BLUE, ms=3.5, lw=1.2, label="measured at the ergodic mean")
-    axes.loglog(rounds, F["x"], "s-", color=ORANGE, ms=3.5, lw=1.2, label="measured at the last iterate")
-    axes.loglog(
-        k, F["average"][-1] * (k / k[-1]) ** -(0.5 - epsilon), color=BLUE, ls=":", lw=1, label=r"slope of $K^{-0.4}$"
-    )
-    axes.set(xlabel="rounds K", ylabel="F gap to the optimum", xlim=(1, k[-1]))
-    axes.grid(visible=True, which="major", alpha=0.3)
-    axes.legend(frameon=False, fontsize=9)
-
-
 def main() -> None:
     """Write every picture as SVG."""
     mpl.rcParams.update(
         {"svg.hashsalt": "fism", "font.family": "DejaVu Sans", "axes.spines.top": False, "axes.spines.right": False}
     )
-    for name, draw, size in (("idea", draw_idea, (5.6, 6.9)), ("rate", draw_rate, (7.0, 5.0))):
-        figure, axes = plt.subplots(figsize=size, layout="constrained")
-        draw(axes)
-        figure.savefig(DOCS / f"{name}.svg", metadata={"Date": None})
-        plt.close(figure)
+    figure, axes = plt.subplots(figsize=(5.6, 6.9), layout="constrained")
+    draw_idea(axes)
+    figure.savefig(DOCS / "idea.svg", metadata={"Date": None})
+    with tempfile.TemporaryDirectory() as scratch:
+        theory.draw_rate(Path(scratch), theory.rate(5))
+        shutil.copy(Path(scratch, "rate.svg"), DOCS)
 
 
 if __name__ == "__main__":

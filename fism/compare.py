@@ -1,0 +1,153 @@
+"""``fism compare``: the methods on one problem, side by side."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fism.local import clients_of
+from fism.methods import Method
+from fism.paper.output import legend, new_folder, plot, write_table
+from fism.problem import Problem
+from fism.solving import solve
+from fism_client.files import read_shard
+from fism_common.errors import MethodError, ProblemError
+from fism_common.losses import LOSSES, Loss, named_loss
+from fism_common.settings import load_object
+from fism_common.vectors import vector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from fism.result import Result
+    from fism_client.shard import Shard
+    from fism_common.vectors import Vector
+    from fism_server.plan import Plan
+
+_log = logging.getLogger(__name__)
+_LONGER = 20
+"""Without a solution to compare with, FISM's own after so many times the rounds."""
+_ALONG = ("rounds", "subgradients", "seconds")
+_COLORS = dict(zip(Method, ("#d9541e", "#222222", "#1f6fb4", "#8a8a8a", "#2a8c5a", "#8a4fa3"), strict=True))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method after its last round: F and H, and by how much they are above (below: negative) the reference's."""
+
+    method: str
+    rounds: int
+    subgradients: int
+    seconds: float
+    F: float
+    F_gap: float
+    H: float
+    H_gap: float
+
+
+def compare(
+    plan: Plan,
+    folder: Path,
+    *,
+    methods: Sequence[Method] = tuple(Method),
+    reference: Path | None = None,
+    tick: Callable[[str, int, int], None] = lambda *_: None,
+) -> list[Row]:
+    """Run the ``methods`` on the plan's problem and shards; write a table and a plot to ``folder``.
+
+    ``reference``: an .npy or .npz file (with ``x``) of the solution; without it, FISM's own after 20 times the rounds.
+    A method that does not fit the problem is left out, which is logged.
+    """
+    new_folder(folder)
+    shards = _shards(plan)
+    problem = Problem(_loss(plan), plan.constraint, plan.outer)
+    start, rounds = plan.start(shards[0].columns), plan.config.stop.rounds
+    results: dict[Method, Result] = {}
+    for method in methods:
+        try:
+            results[method] = solve(problem, shards, steps=plan.steps, rounds=rounds, start=start, method=method)
+        except MethodError as error:
+            _log.warning("without %s: %s", method.value, error)
+        tick("methods", len(results), len(methods))
+    if not results:
+        raise MethodError("none of these methods fits the problem")
+    if reference is None:
+        _log.warning(
+            "gaps are to what FISM finds in %d rounds; a known solution is given by --reference", _LONGER * rounds
+        )
+        solution = solve(problem, shards, steps=plan.steps, rounds=_LONGER * rounds, start=start).x
+    else:
+        solution = _read_solution(reference, shards[0].columns)
+    at = solve(problem, shards, steps=plan.steps, rounds=1, start=solution).history
+    F, H = float(at["inner"][0]), float(at["outer"][0])
+    rows = [_row(method, result, F, H) for method, result in results.items()]
+    write_table(folder, "compare", rows)
+    draw(folder, results, F, H)
+    return rows
+
+
+def _shards(plan: Plan) -> list[Shard]:
+    """Return the rows that the clients of `fism run` would train on."""
+    files = clients_of(plan).values()
+    share = 0.0 if plan.config.local is None else plan.config.local.holdout
+    return [read_shard(file).hold_out(share, plan.config.federation.seed)[0] for file in files]
+
+
+def _loss(plan: Plan) -> Loss:
+    if plan.loss.name in LOSSES:
+        return named_loss(plan.loss.name, **plan.loss.parameters)
+    found: Loss = load_object(plan.loss.name, plan.folder, Loss)
+    return found
+
+
+def _read_solution(file: Path, columns: int) -> Vector:
+    try:
+        found = np.load(file, allow_pickle=False)
+        x = vector(found if isinstance(found, np.ndarray) else found["x"], f"the reference {file}", ProblemError)
+    except (OSError, ValueError, KeyError) as error:
+        raise ProblemError(f"the reference {file} is not an .npy file, nor an .npz file with x: {error}") from error
+    if x.size != columns:
+        raise ProblemError(f"the reference {file} has {x.size} entries, but the rows have {columns} columns")
+    return x
+
+
+def _row(method: Method, result: Result, F: float, H: float) -> Row:
+    seconds = float(result.history["seconds"].sum())
+    gaps = (result.inner - F, result.outer - H)
+    return Row(method.value, result.rounds, result.subgradients, seconds, result.inner, gaps[0], result.outer, gaps[1])
+
+
+def draw(folder: Path, results: dict[Method, Result], F: float, H: float) -> None:
+    """Draw the F gap and the signed H gap against rounds, subgradients and seconds."""
+    with plot(folder, "compare", len(_ALONG), 2) as axes:
+        for upper, lower, name in zip(axes[: len(_ALONG)], axes[len(_ALONG) :], _ALONG, strict=True):
+            for method, result in results.items():
+                color, label = _COLORS[method], method.value
+                upper.plot(_along(result, name), result.history["inner"] - F, color=color, label=label)
+                lower.plot(_along(result, name), result.history["outer"] - H, color=color, label=label)
+            for ax, field, best, label in ((upper, "inner", F, "F gap"), (lower, "outer", H, "H gap, signed")):
+                ax.set(xscale="log", xlabel=name, ylabel=label)
+                ax.set_yscale("symlog", linthresh=_smallest([one.history[field] - best for one in results.values()]))
+                ax.axhline(0.0, color="#222222", lw=0.7)
+        legend(axes)
+
+
+def _along(result: Result, name: str) -> Vector:
+    """Return a round's place on an axis."""
+    match name:
+        case "subgradients":
+            return np.asarray(result.history["round"] * (result.subgradients / result.rounds))
+        case "seconds":
+            return np.cumsum(result.history["seconds"])
+    return np.asarray(result.history["round"], float)
+
+
+def _smallest(gaps: Sequence[Vector]) -> float:
+    """Return the gap below which an axis is linear: what was reached, or a millionth of the largest if that is more."""
+    largest = max(float(np.abs(gap).max()) for gap in gaps)
+    reached = min(float(np.abs(gap[-1])) for gap in gaps)
+    return max(reached, 1e-6 * largest, 1e-12)

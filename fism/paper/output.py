@@ -1,0 +1,93 @@
+"""What an experiment writes: tables as CSV and Markdown, plots as PNG and SVG, all of one look."""
+
+from __future__ import annotations
+
+import csv
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any, cast
+
+from fism_common.errors import ConfigError
+from fism_common.files import write_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_LOOK: dict[str, Any] = {
+    "figure.constrained_layout.use": True,
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "lines.linewidth": 1.4,
+    "svg.hashsalt": "fism",  # the same figure, the same bytes
+    "svg.fonttype": "none",
+}
+
+
+def new_folder(folder: Path) -> Path:
+    """Make the folder of an experiment's files, now rather than after the last run."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot make the folder {folder}: {error.strerror}") from error
+    return folder
+
+
+def write_table(folder: Path, name: str, rows: Sequence[Any]) -> None:
+    """Write dataclass objects, one a row, as NAME.csv with all digits and NAME.md with four."""
+    names = [field.name for field in fields(rows[0])]
+    cells = [asdict(row) for row in rows]
+    with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        writer.writerows(cells)
+    write_bytes(folder / f"{name}.md", (markdown(names, [[row[one] for one in names] for row in cells])).encode())
+
+
+def markdown(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table in Markdown, in columns that line up."""
+    texts = [[name.replace("_", " ") for name in names], *[[_text(cell) for cell in row] for row in rows]]
+    widths = [max(len(row[i]) for row in texts) for i in range(len(names))]
+    lines = [
+        "| " + " | ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in texts
+    ]
+    lines.insert(1, "|" + "|".join("-" * (width + 1) + ":" for width in widths) + "|")
+    return "\n".join(lines) + "\n"
+
+
+def _text(cell: object) -> str:
+    if cell is None:
+        return ""
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+
+
+@contextmanager
+def plot(
+    folder: Path, name: str, columns: int = 1, rows: int = 1, *, size: tuple[float, float] = (3.6, 3.0)
+) -> Iterator[list[Axes]]:
+    """Give the axes of a figure's panels, row by row, each of a ``size`` in inches; write NAME.png and NAME.svg."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure as NewFigure
+    except ImportError:
+        raise ConfigError("plots need matplotlib: pip install 'fism[paper]'") from None
+    with mpl.rc_context(cast("Any", _LOOK)):  # its keys are typed one by one
+        figure: Figure = NewFigure(figsize=(size[0] * columns, size[1] * rows))
+        yield [figure.add_subplot(rows, columns, i + 1) for i in range(rows * columns)]
+        figure.savefig(folder / f"{name}.png", dpi=200)
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+
+
+def legend(axes: Sequence[Axes], title: str | None = None) -> None:
+    """Put one legend beside all panels, of the lines in the first."""
+    lines = axes[0].get_legend_handles_labels()
+    axes[0].figure.legend(*lines, loc="outside right center", fontsize=8, title=title, title_fontsize=8)

@@ -1,0 +1,300 @@
+"""The claims of the paper that one can check: on problems whose solution is known, and by counting and timing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fism.methods import Method
+from fism.paper.federation import over_grpc
+from fism.paper.output import legend, new_folder, plot, write_table
+from fism.problem import Problem
+from fism.solving import solve
+from fism_client.local_pass import LocalPass
+from fism_client.shard import Shard
+from fism_common.sets import Box
+from fism_common.steps import PowerSteps
+from fism_server.outer import SquaredDistance, SquaredNorm
+from fism_server.rounds import Rounds, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from fism_common.vectors import Vector
+
+BLUE, ORANGE, INK, GREY = "#1f6fb4", "#d9541e", "#222222", "#8a8a8a"
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A problem with many minimisers of F, and the one that H prefers, known by other means."""
+
+    name: str
+    problem: Problem
+    shards: list[Shard]
+    solution: Vector
+    steps: PowerSteps
+    start: Vector
+
+    @property
+    def m(self) -> int:
+        """The rows of all clients."""
+        return sum(shard.count for shard in self.shards)
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far from x*_H a run is after so many rounds."""
+
+    problem: str
+    rounds: int
+    last: float
+    weighted: float
+    ergodic: float
+    clients: float
+    """The farthest of the clients' own points."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The F gap after so many rounds, and what the rate theorem says that it is at most."""
+
+    rounds: int
+    F_gap_ergodic: float
+    F_gap_last: float
+    sharp_bound: float
+    paper_bound: float
+
+
+@dataclass(frozen=True)
+class Count:
+    """Subgradients of f and H that a round takes."""
+
+    method: str
+    clients: int
+    rows: int
+    a_round: float
+    by_the_paper: int
+
+
+@dataclass(frozen=True)
+class Round:
+    """Milliseconds of a round over gRPC, the two whose sum the paper bounds it by, and its share of that sum."""
+
+    clients: int
+    T_FISM: float
+    T_IRIG: float
+    communication: float
+    share: float
+
+
+def theory(
+    folder: Path, *, quick: bool = False, tick: Callable[[str, int, int], None] = lambda *_: None
+) -> tuple[list[Distance], list[Bound], list[Count], list[Round]]:
+    """Check convergence, the rate, the counts and the time of a round; write tables and plots to ``folder``."""
+    new_folder(folder)
+    longest = 3 if quick else 5
+    problems = [absolute_deviations(), two_balls(), least_squares()]
+    distances = []
+    for i, known in enumerate(problems, 1):
+        distances += converge(known, longest)
+        tick("convergence", i, len(problems))
+    bounds = rate(longest)
+    tick("rate", 1, 1)
+    counts = count()
+    rounds = []
+    clients = (1, 2) if quick else (1, 2, 4, 8)
+    for S in clients:
+        rounds.append(time_of_a_round(S, 100 if quick else 1000))
+        tick("time of a round", len(rounds), len(clients))
+    write_table(folder, "convergence", distances)
+    write_table(folder, "rate", bounds)
+    write_table(folder, "subgradients", counts)
+    write_table(folder, "round", rounds)
+    draw_convergence(folder, distances)
+    draw_rate(folder, bounds)
+    return distances, bounds, counts, rounds
+
+
+def dealt(rows: Vector, labels: Vector, sizes: Sequence[int]) -> list[Shard]:
+    """Return the rows dealt out to clients, in order."""
+    ends = np.cumsum(sizes)[:-1]
+    return [Shard.of(*pair) for pair in zip(np.split(rows, ends), np.split(labels, ends), strict=True)]
+
+
+def absolute_deviations() -> Known:
+    """Consistent least absolute deviations: of all x with A x = b, the one nearest to an anchor."""
+    rng = np.random.default_rng(1)
+    n, sizes, bound = 12, (1, 2, 4), 10.0
+    A = rng.normal(size=(sum(sizes), n))
+    b = A @ rng.uniform(-1, 1, n)
+    anchor = rng.uniform(-1, 1, n)
+    problem = Problem("absolute", Box(-bound, bound), SquaredDistance(anchor))
+    solution = anchor + np.linalg.pinv(A) @ (b - A @ anchor)
+    steps = PowerSteps(gamma=1.0, a=0.6, lam=1.0, b=0.2)
+    return Known("absolute deviations", problem, dealt(A, b, sizes), solution, steps, rng.uniform(-bound, bound, n))
+
+
+def two_balls() -> Known:
+    """Two balls apart: F is least on the segment between them; of it, the point nearest to an anchor."""
+    centers, radii = np.array([[-2.0, 0.0, 0.0], [2.0, 1.0, 0.0]]), np.array([0.5, 1.0])
+    along = (centers[1] - centers[0]) / np.linalg.norm(centers[1] - centers[0])
+    ends = [centers[0] + radii[0] * along, centers[1] - radii[1] * along]
+    anchor, start = np.array([0.3, 2.0, 1.0]), np.array([-4.0, 3.0, -2.0])
+    share = float(np.clip((anchor - ends[0]) @ along, 0.0, np.linalg.norm(ends[1] - ends[0])))
+    problem = Problem("ball-distance", Box(-5.0, 5.0), SquaredDistance(anchor))
+    steps = PowerSteps(gamma=1.0, a=0.55, lam=1.0, b=0.4)
+    return Known("two balls", problem, dealt(centers, radii, (1, 1)), ends[0] + share * along, steps, start)
+
+
+def least_squares() -> Known:
+    """Least squares without full rank: of all minimisers the smallest."""
+    rng = np.random.default_rng(3)
+    n, sizes, bound = 8, (3, 5, 12), 10.0
+    A = rng.normal(size=(sum(sizes), 3)) @ rng.normal(size=(3, n)) / 3
+    b = A @ rng.normal(size=n) + 0.3 * rng.normal(size=sum(sizes))
+    problem = Problem("squared", Box(-bound, bound), SquaredNorm())
+    steps = PowerSteps(gamma=0.3, a=0.55, lam=5.0, b=0.4)
+    solution = np.linalg.pinv(A) @ b
+    return Known("least squares", problem, dealt(A, b, sizes), solution, steps, rng.uniform(-bound, bound, n))
+
+
+def converge(known: Known, longest: int) -> list[Distance]:
+    """Return the distances to x*_H over up to 10 ** ``longest`` rounds, of all three answers and of the clients."""
+    wanted = set(_at(longest))
+    sites = [LocalPass(shard, known.problem.loss, known.problem.constraint) for shard in known.shards]
+    start = known.problem.constraint.project(known.start)
+    loop = Rounds(known.problem.outer, known.steps, m=known.m, state=State.at(1, start), last_round=max(wanted))
+
+    def away(x: Vector) -> float:
+        return float(np.linalg.norm(x - known.solution))
+
+    found = []
+    while loop.stopped is None:
+        k = loop.state.round
+        replies = [site.answer(loop.order()) for site in sites]
+        loop.close(replies)
+        if k in wanted:
+            state = loop.state
+            farthest = max(away(reply.x) for reply in replies)
+            found.append(Distance(known.name, k, away(state.x), away(state.weighted), away(state.average), farthest))
+    return found
+
+
+def rate(longest: int) -> list[Bound]:
+    """Return the F gap and the bound of Theorem 2 with the paper's constant and with the sharp one."""
+    rng = np.random.default_rng(1)
+    n, sizes, bound, epsilon = 6, (2, 6, 16), 2.0, 0.1
+    m, S = sum(sizes), len(sizes)
+    A = rng.normal(size=(m, 3)) @ rng.normal(size=(3, n))
+    A /= np.linalg.norm(A, axis=1, keepdims=True)
+    b = A @ rng.uniform(-1, 1, n)
+    anchor, start = rng.uniform(-bound, bound, (2, n))
+    problem = Problem("absolute", Box(-bound, bound), SquaredDistance(anchor))
+    steps = PowerSteps.for_rate(epsilon, gamma=0.3, lam=1.0)
+    solution = anchor + np.linalg.pinv(A) @ (b - A @ anchor)  # A x = b is consistent, so that F* = 0
+
+    at = _at(longest)
+    k = np.arange(1, at[-1] + 1)
+    gamma, lam = (np.array([f(int(j)) for j in k]) for f in (steps.gamma, steps.lam))
+    C_f, C_H = 1.0, float(np.linalg.norm(np.abs(anchor) + bound))
+    gap_H = problem.outer.value(solution)  # H is 0 at its own minimum
+    apart = float(np.sum((problem.constraint.project(start) - solution) ** 2))
+    sharp_noise = gamma**2 * np.mean(np.square(sizes)) * (C_f + lam * C_H / m) ** 2
+    C = 4 * m**3 * (C_f**2 + 2 * C_H**2 / m**2) + 2 * C_f * m**2 * (C_f + C_H / m)
+    M_H = max(C_H, C_H**2 / 2)
+    sums = np.cumsum(gamma)
+    sharp = (S * (apart + np.cumsum(sharp_noise)) + 2 * gap_H * np.cumsum(gamma * lam)) / (2 * sums)
+    paper = (S * (apart + C * np.cumsum(gamma**2)) + 4 * M_H * np.cumsum(gamma * lam)) / (2 * sums)
+    found = []
+    for K in at:
+        result = solve(problem, dealt(A, b, sizes), steps=steps, rounds=K, start=start)
+        ergodic, last = (float(np.sum(np.abs(A @ x - b))) for x in (result.average, result.x))
+        found.append(Bound(K, ergodic, last, float(sharp[K - 1]), float(paper[K - 1])))
+    return found
+
+
+def count() -> list[Count]:
+    """Return how many subgradients a round of IR-IG and of FISM takes, as counted by the runs."""
+    known = least_squares()
+    found = []
+    for method, shards in ((Method.IR_IG, known.shards), (Method.FISM, known.shards)):
+        result = solve(known.problem, shards, steps=known.steps, rounds=7, start=known.start, method=method)
+        formula = 2 * known.m if method is Method.IR_IG else known.m + 1
+        found.append(Count(method.value, len(shards), known.m, result.subgradients / result.rounds, formula))
+    return found
+
+
+def time_of_a_round(S: int, rounds: int) -> Round:
+    """Return the milliseconds of a round over gRPC, of IR-IG in one process, and of an exchange without local work.
+
+    The last is a federation of as many clients with one row each: what T_FISM <= T_IRIG + max eps_i calls eps.
+    """
+    rng = np.random.default_rng(0)
+    m, n, bound = 10_000, 100, 10.0
+    rows, radii, anchor = rng.uniform(-bound, bound, (m, n)), rng.uniform(0, 1, m), rng.uniform(-bound, bound, n)
+    whole = Shard.of(rows, radii)
+    steps = PowerSteps(gamma=1.0, a=0.8, lam=1.0, b=0.1)
+    table = {
+        "inner": {"loss": "ball-distance", "constraint": {"box": [-bound, bound]}},
+        "outer": {"objective": "squared-distance", "anchor": "anchor.npy"},
+        "steps": {"gamma": steps.gamma_1, "a": steps.a, "lambda": steps.lam_1, "b": steps.b},
+        "stop": {"rounds": rounds},
+    }
+    problem = Problem("ball-distance", Box(-bound, bound), SquaredDistance(anchor))
+    irig = solve(problem, [whole], steps=steps, rounds=rounds, method=Method.IR_IG).history["seconds"]
+    fism = over_grpc(table, whole.split(S), anchor=anchor)["round_ms"]
+    nothing = over_grpc(table, Shard.of(rows[:S], radii[:S]).split(S), anchor=anchor)["round_ms"]
+    T_IRIG = 1e3 * float(np.median(irig))
+    return Round(S, fism, T_IRIG, nothing, fism / (T_IRIG + nothing))
+
+
+def _at(longest: int) -> list[int]:
+    return [int(k) for k in np.unique(np.logspace(0, longest, 4 * longest + 1).astype(int))]
+
+
+def draw_convergence(folder: Path, distances: Sequence[Distance]) -> None:
+    """Draw the distances to x*_H against rounds."""
+    names = list(dict.fromkeys(one.problem for one in distances))
+    lines = (
+        ("last", "the last point", ORANGE, "-"),
+        ("weighted", "the k-weighted mean", BLUE, "-"),
+        ("ergodic", "the ergodic mean", GREY, "-"),
+        ("clients", "the farthest client's own", INK, ":"),
+    )
+    with plot(folder, "convergence", len(names)) as axes:
+        for ax, name in zip(axes, names, strict=True):
+            its = [one for one in distances if one.problem == name]
+            for field, label, color, style in lines:
+                ax.loglog(
+                    [one.rounds for one in its],
+                    [getattr(one, field) for one in its],
+                    label=label,
+                    color=color,
+                    ls=style,
+                )
+            ax.set(title=name, xlabel="rounds", ylabel="distance to the preferred minimiser")
+        legend(axes)
+
+
+def draw_rate(folder: Path, bounds: Sequence[Bound]) -> None:
+    """Draw the F gap below the bounds of the rate theorem."""
+    K = [one.rounds for one in bounds]
+    with plot(folder, "rate", size=(6.0, 4.2)) as (ax,):
+        for field, label, color, style in (
+            ("paper_bound", "bound with the paper's constant", GREY, "--"),
+            ("sharp_bound", "bound with the sharp constant", INK, "-"),
+            ("F_gap_ergodic", "measured at the ergodic mean", BLUE, "-"),
+            ("F_gap_last", "measured at the last point", ORANGE, "-"),
+        ):
+            marker = "o" if field.startswith("F") else None
+            ax.loglog(
+                K, [getattr(one, field) for one in bounds], label=label, color=color, ls=style, marker=marker, ms=3
+            )
+        slope = bounds[-1].F_gap_ergodic * (np.array(K) / K[-1]) ** -0.4
+        ax.loglog(K, slope, color=BLUE, ls=":", lw=1, label="slope of the theorem, -0.4")
+        ax.set(xlabel="rounds", ylabel="F gap to the optimum")
+        ax.legend(fontsize=8)
