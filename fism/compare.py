@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ from fism_common.vectors import vector
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from matplotlib.axes import Axes
 
     from fism.result import Result
     from fism_client.shard import Shard
@@ -131,8 +134,7 @@ def draw(folder: Path, results: dict[Method, Result], F: float, H: float) -> Non
                 lower.plot(_along(result, name), result.history["outer"] - H, color=color, label=label)
             for ax, field, best, label in ((upper, "inner", F, "F gap"), (lower, "outer", H, "H gap, signed")):
                 ax.set(xscale="log", xlabel=name, ylabel=label)
-                ax.set_yscale("symlog", linthresh=_smallest([one.history[field] - best for one in results.values()]))
-                ax.axhline(0.0, color="#222222", lw=0.7)
+                _scale(ax, [one.history[field] - best for one in results.values()])
         legend(axes)
 
 
@@ -146,8 +148,12 @@ def _along(result: Result, name: str) -> Vector:
     return np.asarray(result.history["round"], float)
 
 
-def _smallest(gaps: Sequence[Vector]) -> float:
-    """Return the gap below which an axis is linear: what was reached, or a millionth of the largest if that is more."""
+def _scale(ax: Axes, gaps: Sequence[Vector]) -> None:
+    """Make an axis of gaps logarithmic; on both sides of 0 if there are any below, and linear where none ends."""
+    if all((gap > 0).all() for gap in gaps):
+        ax.set_yscale("log")
+        return
     largest = max(float(np.abs(gap).max()) for gap in gaps)
     reached = min(float(np.abs(gap[-1])) for gap in gaps)
-    return max(reached, 1e-6 * largest, 1e-12)
+    ax.set_yscale("symlog", linthresh=10 ** math.ceil(math.log10(max(reached, 1e-6 * largest, 1e-12))))
+    ax.axhline(0.0, color="#222222", lw=0.7)
