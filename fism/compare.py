@@ -69,13 +69,15 @@ def compare(
     shards = _shards(plan)
     problem = Problem(_loss(plan), plan.constraint, plan.outer)
     start, rounds = plan.start(shards[0].columns), plan.config.stop.rounds
+    if plan.config.stop.tolerance is not None:
+        _log.warning("all methods run for %d rounds: stop.tolerance is not used here", rounds)
     results: dict[Method, Result] = {}
-    for method in methods:
+    for i, method in enumerate(methods, 1):
         try:
             results[method] = solve(problem, shards, steps=plan.steps, rounds=rounds, start=start, method=method)
         except MethodError as error:
             _log.warning("without %s: %s", method.value, error)
-        tick("methods", len(results), len(methods))
+        tick("methods", i, len(methods))
     if not results:
         raise MethodError("none of these methods fits the problem")
     if reference is None:
@@ -130,16 +132,21 @@ def draw(folder: Path, results: dict[Method, Result], F: float, H: float) -> Non
         for upper, lower, name in zip(axes[: len(_ALONG)], axes[len(_ALONG) :], _ALONG, strict=True):
             for method, result in results.items():
                 color, label = _COLORS[method], method.value
-                upper.plot(_along(result, name), result.history["inner"] - F, color=color, label=label)
-                lower.plot(_along(result, name), result.history["outer"] - H, color=color, label=label)
+                upper.plot(_along(result, name), _after(result, "inner") - F, color=color, label=label)
+                lower.plot(_along(result, name), _after(result, "outer") - H, color=color, label=label)
             for ax, field, best, label in ((upper, "inner", F, "F gap"), (lower, "outer", H, "H gap, signed")):
                 ax.set(xscale="log", xlabel=name, ylabel=label)
-                _scale(ax, [one.history[field] - best for one in results.values()])
+                _scale(ax, [_after(one, field) - best for one in results.values()])
         legend(axes)
 
 
+def _after(result: Result, field: str) -> Vector:
+    """Return F or H after each round; the history has them before it."""
+    return np.append(result.history[field][1:], getattr(result, field))
+
+
 def _along(result: Result, name: str) -> Vector:
-    """Return a round's place on an axis."""
+    """Return the place of a round's end on an axis."""
     match name:
         case "subgradients":
             return np.asarray(result.history["round"] * (result.subgradients / result.rounds))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import zlib
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +28,7 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
             content = gzip.decompress(content)
     except FileNotFoundError:
         raise DataError(f"there is no file {path}") from None
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {error}") from error
     return parse_idx(content, str(path))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from fism_client.shard import Shard
 
 T = TypeVar("T")
+_PROCESSES = 2
+"""At once: more would be timed with less of the memory's speed each."""
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -45,16 +49,28 @@ FEDERATED = [one for one in CONTESTANTS if one.method is Method.FISM]
 
 
 def in_workers(work: Callable[..., T], arguments: Sequence[tuple[Any, ...]]) -> Iterator[T]:
-    """Yield what ``work`` makes of each of the arguments, as they come: one process a core, each with one thread."""
-    # Threads of a matrix product wait by spinning, which would be timed in the other processes.
-    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+    """Yield what ``work`` makes of each of the arguments, as they come: in two processes, each with one thread."""
     spawn = multiprocessing.get_context("spawn")  # a process that speaks gRPC is never forked
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=spawn) as pool:
+    with _one_thread(), ProcessPoolExecutor(min(_PROCESSES, os.cpu_count() or 1), mp_context=spawn) as pool:
         try:
             for done in as_completed([pool.submit(work, *one) for one in arguments]):
                 yield done.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let processes that are started inside have no threads for products: they wait by spinning, in others' time."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
 
 
 def mean_of(rows: Sequence[Any], name: str) -> float:

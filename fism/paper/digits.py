@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import http.client
 import os
-import urllib.error
 import urllib.request
+import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -109,7 +110,7 @@ def _fetch(name: str, expected: str, mirrors: Sequence[str]) -> bytes:
             if hashlib.sha256(gzip.decompress(content)).hexdigest() == expected:
                 return content
             reasons.append(f"{mirror}: the file is not the one it should be")
-        except (OSError, EOFError, urllib.error.URLError) as error:
+        except (OSError, EOFError, zlib.error, http.client.HTTPException) as error:
             reasons.append(f"{mirror}: {error}")
     raise DataError(
         f"cannot download {name} of MNIST; get its four files by other means, and name their folder by --data\n"

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fism.paper.contest import CONTESTANTS, in_workers
-from fism.paper.location import BOUND, STEPS, Instance
+from fism.paper.location import BOUND, STEPS, TOLERANCE, Instance
 from fism.paper.output import legend, new_folder, plot, write_table
 from fism.problem import Problem
 from fism.solving import solve
 from fism_common.sets import Box
 from fism_common.steps import PowerSteps
 from fism_server.outer import SquaredDistance
+from fism_server.rounds import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,57 +23,81 @@ if TYPE_CHECKING:
 
     from fism_common.vectors import Vector
 
-GAMMAS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+GAMMAS = (0.002, 0.005, 0.007, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 ROUNDS = 4000
 NEAR = 1e-5
-"""The relative F gap to reach: the stop rule would stop short steps early, wherever they are."""
+"""The gap to reach, relative to the least F of all runs: the stop rule would stop short steps wherever they are."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """How long a method with one step takes to come near the least F; nothing if it does not."""
+    """How long a method with one step takes to come near the least F, and to the paper's stop; None if it does not."""
 
     method: str
     gamma: float
     rounds: int | None
     seconds: float | None
+    """Of the critical path: that many rounds, by the median of one."""
     best: bool
+    rounds_to_the_stop: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """A run with one step: F after 0, 1, 2, ... rounds, seconds of a round, and rounds to the paper's stop."""
+
+    contestant: int
+    gamma: float
+    inner: Vector
+    seconds: float
+    stopped: int | None
+
+    def rounds_to(self, limit: float) -> int | None:
+        """Return after how many rounds F is at most ``limit``."""
+        below = np.flatnonzero(self.inner <= limit)
+        return int(below[0]) if below.size else None
 
 
 def gammas(folder: Path, *, quick: bool = False, tick: Callable[[str, int, int], None] = lambda *_: None) -> list[Row]:
     """Try all steps on one instance of the location problem; write a table and a plot to ``folder``."""
     new_folder(folder)
-    m, values = (1000, GAMMAS[4:8]) if quick else (10_000, GAMMAS)
+    m, values = (1000, GAMMAS[6:10]) if quick else (10_000, GAMMAS)
     tasks = [(m, i, gamma) for gamma in values for i in range(len(CONTESTANTS))]
-    courses: dict[tuple[int, float], tuple[Vector, Vector]] = {}
-    for i, gamma, inner, critical in in_workers(follow, tasks):
-        courses[i, gamma] = inner, critical
+    courses: dict[tuple[int, float], Course] = {}
+    for found in in_workers(follow, tasks):
+        courses[found.contestant, found.gamma] = found
         tick("steps", len(courses), len(tasks))
-    limit = min(float(inner.min()) for inner, _ in courses.values()) * (1 + NEAR)
+    limit = min(float(course.inner.min()) for course in courses.values()) * (1 + NEAR)
     rows = []
     for i, one in enumerate(CONTESTANTS):
-        reached = {gamma: found for gamma in values if (found := _reached(*courses[i, gamma], limit)) is not None}
-        best = min(reached, key=lambda gamma: reached[gamma], default=None)  # used at once
+        near = {gamma: rounds for gamma in values if (rounds := courses[i, gamma].rounds_to(limit)) is not None}
+        best = min(near, key=lambda gamma: (near[gamma], gamma), default=None)  # used at once
         for gamma in values:
-            rounds, seconds = reached.get(gamma, (None, None))
-            rows.append(Row(one.name, gamma, rounds, seconds, gamma == best))
+            course, rounds = courses[i, gamma], near.get(gamma)
+            seconds = None if rounds is None else rounds * course.seconds
+            rows.append(Row(one.name, gamma, rounds, seconds, gamma == best, course.stopped))
     write_table(folder, "gamma", rows)
     draw(folder, rows)
     return rows
 
 
-def follow(m: int, i: int, gamma: float) -> tuple[int, float, Vector, Vector]:
-    """Return F before every round of a method with one step, and the seconds of its critical path until then."""
+def follow(m: int, i: int, gamma: float) -> Course:
+    """Return the course of a method with one step."""
     given, one = Instance.of(10, m, 0), CONTESTANTS[i]
     problem = Problem("ball-distance", Box(-BOUND, BOUND), SquaredDistance(given.anchor))
     steps = PowerSteps(gamma=gamma, a=STEPS.a, lam=STEPS.lam_1, b=STEPS.b)
-    result = solve(problem, one.share(given.balls), steps=steps, rounds=ROUNDS, start=given.start, method=one.method)
-    return i, gamma, result.history["inner"], np.cumsum(result.history["critical"]) - result.history["critical"]
-
-
-def _reached(inner: Vector, seconds: Vector, limit: float) -> tuple[int, float] | None:
-    below = np.flatnonzero(inner <= limit)
-    return (int(below[0]), float(seconds[below[0]])) if below.size else None
+    shards = one.share(given.balls)
+    result = solve(problem, shards, steps=steps, rounds=ROUNDS, start=given.start, method=one.method)
+    stopped = solve(
+        problem, shards, steps=steps, rounds=ROUNDS, start=given.start, method=one.method, tolerance=TOLERANCE
+    )
+    return Course(
+        i,
+        gamma,
+        inner=np.append(result.history["inner"], result.inner),
+        seconds=float(np.median(result.history["critical"])),
+        stopped=stopped.rounds if stopped.stopped is Stop.TOLERANCE else None,
+    )
 
 
 def draw(folder: Path, rows: Sequence[Row]) -> None:

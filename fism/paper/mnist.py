@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fism_common.vectors import Vector
 
 BOUND = 100.0
-ROUNDS = 200
+ROUNDS, FIRST = 200, 50
 STEPS = PowerSteps(gamma=10.0, a=0.8, lam=1.0, b=0.1)
 SIZES = (1000, 3000, 5000, 7000, 9000, 11000)
 PROBLEM = Problem("logistic", Box(-BOUND, BOUND), ElasticNet(l1=1.0, l2=1.0))
@@ -81,6 +81,16 @@ class Final:
     critical_path: float
 
 
+@dataclass(frozen=True)
+class Lead:
+    """At how many of the moments at which the slower one's first 50 rounds end the faster one has the lower loss."""
+
+    faster: str
+    slower: str
+    moments: int
+    ahead: int
+
+
 def mnist(
     folder: Path,
     data: Path,
@@ -106,6 +116,7 @@ def mnist(
     finals = [_final(name, its) for name, its in largest.items()]
     write_table(folder, "mnist-time", times)
     write_table(folder, "mnist-rounds", points)
+    write_table(folder, "mnist-lead", leads(points))
     write_table(folder, "mnist", finals)
     draw_time(folder, times)
     draw_course(folder, points)
@@ -132,6 +143,19 @@ def follow(data: Path, m: int, run: int) -> list[Course]:
         since = [np.concatenate([[0.0], np.cumsum(result.history[name])]) for name in ("seconds", "critical")]
         courses.append(Course(m, run, one.name, loss, np.array(accuracy), *since))
     return courses
+
+
+def leads(points: Sequence[Point]) -> list[Lead]:
+    """Return whether S = 4 and 8 are ahead of the others in train loss, by critical path, over the first 50 rounds."""
+    found = []
+    for faster in ("S = 4", "S = 8"):
+        its = [point for point in points if point.method == faster]
+        for slower in ("IR-IG", "S = 1", "S = 2"):
+            others = [point for point in points if point.method == slower][1 : FIRST + 1]
+            moments = [point.critical_path for point in others]
+            loss = np.interp(moments, [point.critical_path for point in its], [point.loss for point in its])
+            found.append(Lead(faster, slower, len(others), int(np.sum(loss < [point.loss for point in others]))))
+    return found
 
 
 def _time(m: int, method: str, courses: Sequence[Course]) -> Time:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, cast
@@ -34,7 +35,9 @@ _LOOK: dict[str, Any] = {
 
 
 def new_folder(folder: Path) -> Path:
-    """Make the folder of an experiment's files, now rather than after the last run."""
+    """Make the folder of an experiment's files; refuse what would only fail after the last run."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ConfigError("plots need matplotlib: pip install 'fism[paper]'")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -75,11 +78,9 @@ def plot(
     folder: Path, name: str, columns: int = 1, rows: int = 1, *, size: tuple[float, float] = (3.6, 3.0)
 ) -> Iterator[list[Axes]]:
     """Give the axes of a figure's panels, row by row, each of a ``size`` in inches; write NAME.png and NAME.svg."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure as NewFigure
-    except ImportError:
-        raise ConfigError("plots need matplotlib: pip install 'fism[paper]'") from None
+    import matplotlib as mpl
+    from matplotlib.figure import Figure as NewFigure
+
     with mpl.rc_context(cast("Any", _LOOK)):  # its keys are typed one by one
         figure: Figure = NewFigure(figsize=(size[0] * columns, size[1] * rows))
         yield [figure.add_subplot(rows, columns, i + 1) for i in range(rows * columns)]

@@ -15,14 +15,15 @@ from fism.solving import solve
 from fism_client.local_pass import LocalPass
 from fism_client.shard import Shard
 from fism_common.sets import Box
-from fism_common.steps import PowerSteps
+from fism_common.steps import ConstantWeight, PowerSteps
 from fism_server.outer import SquaredDistance, SquaredNorm
 from fism_server.rounds import Rounds, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from fism_common.steps import Schedule
     from fism_common.vectors import Vector
 
 BLUE, ORANGE, INK, GREY = "#1f6fb4", "#d9541e", "#222222", "#8a8a8a"
@@ -56,6 +57,8 @@ class Distance:
     ergodic: float
     clients: float
     """The farthest of the clients' own points."""
+    without: float
+    """The last point of a run without H (lambda = 0)."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +74,12 @@ class Bound:
 
 @dataclass(frozen=True)
 class Count:
-    """Subgradients of f and H that a round takes."""
+    """Subgradients that a round takes: of f one for each row, of H as often as it was asked for one."""
 
     method: str
-    clients: int
     rows: int
-    a_round: float
+    of_inner: int
+    of_outer: float
     by_the_paper: int
 
 
@@ -107,8 +110,8 @@ def theory(
     counts = count()
     rounds = []
     clients = (1, 2) if quick else (1, 2, 4, 8)
-    for S in clients:
-        rounds.append(time_of_a_round(S, 100 if quick else 1000))
+    for found in times_of_a_round(clients, 100 if quick else 1000):
+        rounds.append(found)
         tick("time of a round", len(rounds), len(clients))
     write_table(folder, "convergence", distances)
     write_table(folder, "rate", bounds)
@@ -143,7 +146,7 @@ def two_balls() -> Known:
     centers, radii = np.array([[-2.0, 0.0, 0.0], [2.0, 1.0, 0.0]]), np.array([0.5, 1.0])
     along = (centers[1] - centers[0]) / np.linalg.norm(centers[1] - centers[0])
     ends = [centers[0] + radii[0] * along, centers[1] - radii[1] * along]
-    anchor, start = np.array([0.3, 2.0, 1.0]), np.array([-4.0, 3.0, -2.0])
+    anchor, start = np.array([0.3, 2.0, 1.0]), np.random.default_rng(2).uniform(-5.0, 5.0, 3)
     share = float(np.clip((anchor - ends[0]) @ along, 0.0, np.linalg.norm(ends[1] - ends[0])))
     problem = Problem("ball-distance", Box(-5.0, 5.0), SquaredDistance(anchor))
     steps = PowerSteps(gamma=1.0, a=0.55, lam=1.0, b=0.4)
@@ -163,16 +166,23 @@ def least_squares() -> Known:
 
 
 def converge(known: Known, longest: int) -> list[Distance]:
-    """Return the distances to x*_H over up to 10 ** ``longest`` rounds, of all three answers and of the clients."""
-    wanted = set(_at(longest))
+    """Return the distances to x*_H over up to 10 ** ``longest`` rounds: of all answers, of clients, and without H."""
+    at = _at(longest)
+    answers = follow(known, known.steps, at)
+    control = follow(known, ConstantWeight(known.steps, 0.0), at)
+    return [Distance(known.name, k, *answers[k], control[k][0]) for k in at]
+
+
+def follow(known: Known, steps: Schedule, at: Sequence[int]) -> dict[int, tuple[float, float, float, float]]:
+    """Return how far from x*_H the last point, the two means and the farthest client's own are after some rounds."""
     sites = [LocalPass(shard, known.problem.loss, known.problem.constraint) for shard in known.shards]
     start = known.problem.constraint.project(known.start)
-    loop = Rounds(known.problem.outer, known.steps, m=known.m, state=State.at(1, start), last_round=max(wanted))
+    loop = Rounds(known.problem.outer, steps, m=known.m, state=State.at(1, start), last_round=at[-1])
 
     def away(x: Vector) -> float:
         return float(np.linalg.norm(x - known.solution))
 
-    found = []
+    found, wanted = {}, set(at)
     while loop.stopped is None:
         k = loop.state.round
         replies = [site.answer(loop.order()) for site in sites]
@@ -180,7 +190,7 @@ def converge(known: Known, longest: int) -> list[Distance]:
         if k in wanted:
             state = loop.state
             farthest = max(away(reply.x) for reply in replies)
-            found.append(Distance(known.name, k, away(state.x), away(state.weighted), away(state.average), farthest))
+            found[k] = (away(state.x), away(state.weighted), away(state.average), farthest)
     return found
 
 
@@ -204,8 +214,8 @@ def rate(longest: int) -> list[Bound]:
     gap_H = problem.outer.value(solution)  # H is 0 at its own minimum
     apart = float(np.sum((problem.constraint.project(start) - solution) ** 2))
     sharp_noise = gamma**2 * np.mean(np.square(sizes)) * (C_f + lam * C_H / m) ** 2
-    C = 4 * m**3 * (C_f**2 + 2 * C_H**2 / m**2) + 2 * C_f * m**2 * (C_f + C_H / m)
-    M_H = max(C_H, C_H**2 / 2)
+    M_H = max(C_H, C_H**2 / 2)  # the paper's C_H: it bounds H itself too
+    C = 4 * m**3 * (C_f**2 + 2 * M_H**2 / m**2) + 2 * C_f * m**2 * (C_f + M_H / m)
     sums = np.cumsum(gamma)
     sharp = (S * (apart + np.cumsum(sharp_noise)) + 2 * gap_H * np.cumsum(gamma * lam)) / (2 * sums)
     paper = (S * (apart + C * np.cumsum(gamma**2)) + 4 * M_H * np.cumsum(gamma * lam)) / (2 * sums)
@@ -217,21 +227,32 @@ def rate(longest: int) -> list[Bound]:
     return found
 
 
+class Asked(SquaredNorm):
+    """H = |x|^2 / 2 that counts how often it is asked for a subgradient."""
+
+    times = 0
+
+    def subgradient(self, x: Vector) -> Vector:
+        self.times += 1
+        return super().subgradient(x)
+
+
 def count() -> list[Count]:
-    """Return how many subgradients a round of IR-IG and of FISM takes, as counted by the runs."""
-    known = least_squares()
+    """Return how many subgradients a round of IR-IG and of FISM takes."""
+    known, rounds = least_squares(), 7
     found = []
-    for method, shards in ((Method.IR_IG, known.shards), (Method.FISM, known.shards)):
-        result = solve(known.problem, shards, steps=known.steps, rounds=7, start=known.start, method=method)
-        formula = 2 * known.m if method is Method.IR_IG else known.m + 1
-        found.append(Count(method.value, len(shards), known.m, result.subgradients / result.rounds, formula))
+    for method, formula in ((Method.IR_IG, 2 * known.m), (Method.FISM, known.m + 1)):
+        outer = Asked()
+        problem = Problem(known.problem.loss, known.problem.constraint, outer)
+        solve(problem, known.shards, steps=known.steps, rounds=rounds, start=known.start, method=method)
+        found.append(Count(method.value, known.m, known.m, outer.times / rounds, formula))
     return found
 
 
-def time_of_a_round(S: int, rounds: int) -> Round:
-    """Return the milliseconds of a round over gRPC, of IR-IG in one process, and of an exchange without local work.
+def times_of_a_round(clients: Sequence[int], rounds: int) -> Iterator[Round]:
+    """Yield the milliseconds of a round over gRPC, of IR-IG in one process, and of an exchange without local work.
 
-    The last is a federation of as many clients with one row each: what T_FISM <= T_IRIG + max eps_i calls eps.
+    The last is a federation of as many clients with one row each: it stands for the eps of T_FISM <= T_IRIG + max eps.
     """
     rng = np.random.default_rng(0)
     m, n, bound = 10_000, 100, 10.0
@@ -246,10 +267,11 @@ def time_of_a_round(S: int, rounds: int) -> Round:
     }
     problem = Problem("ball-distance", Box(-bound, bound), SquaredDistance(anchor))
     irig = solve(problem, [whole], steps=steps, rounds=rounds, method=Method.IR_IG).history["seconds"]
-    fism = over_grpc(table, whole.split(S), anchor=anchor)["round_ms"]
-    nothing = over_grpc(table, Shard.of(rows[:S], radii[:S]).split(S), anchor=anchor)["round_ms"]
     T_IRIG = 1e3 * float(np.median(irig))
-    return Round(S, fism, T_IRIG, nothing, fism / (T_IRIG + nothing))
+    for S in clients:
+        fism = over_grpc(table, whole.split(S), anchor=anchor)["round_ms"]
+        nothing = over_grpc(table, Shard.of(rows[:S], radii[:S]).split(S), anchor=anchor)["round_ms"]
+        yield Round(S, fism, T_IRIG, nothing, fism / (T_IRIG + nothing))
 
 
 def _at(longest: int) -> list[int]:
@@ -264,6 +286,7 @@ def draw_convergence(folder: Path, distances: Sequence[Distance]) -> None:
         ("weighted", "the k-weighted mean", BLUE, "-"),
         ("ergodic", "the ergodic mean", GREY, "-"),
         ("clients", "the farthest client's own", INK, ":"),
+        ("without", "without H (lambda = 0)", GREY, "--"),
     )
     with plot(folder, "convergence", len(names)) as axes:
         for ax, name in zip(axes, names, strict=True):

@@ -59,6 +59,7 @@ def test_array_in_an_idx_file_is_read_gzipped_or_not(tmp_path: Path) -> None:
         (b"\0\0\x08\3\0\0", "in the middle of its header"),
         (b"\0\0\x08\1\0\0\0\5abc", "has 3 entries, but its header says 5"),
         (b"\x1f\x8b\0\0", "cannot read"),
+        (gzip.compress(bytes(99))[:12] + b"\xff" * 12, "cannot read"),
     ],
 )
 def test_file_that_is_not_idx_is_refused_with_the_reason(tmp_path: Path, content: bytes, reason: str) -> None:
@@ -116,18 +117,19 @@ def mirror(folder: Path) -> Iterator[str]:
 def test_download_goes_on_to_the_mirror_that_has_the_file_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One is not reached, one has another file; what is there already is not fetched again."""
-    good, bad = tmp_path / "good", tmp_path / "bad"
-    for folder, content in ((good, b"right"), (bad, b"wrong")):
+    """One is not reached, one has another file, one a damaged one; what is there already is not fetched again."""
+    good, bad, damaged = (tmp_path / name for name in ("good", "bad", "damaged"))
+    whole = gzip.compress(b"right")
+    for folder, content in ((good, whole), (bad, gzip.compress(b"wrong")), (damaged, whole[:12] + b"\xff" * 12)):
         folder.mkdir()
-        (folder / "f.gz").write_bytes(gzip.compress(content))
+        (folder / "f.gz").write_bytes(content)
     monkeypatch.setattr(digits, "FILES", {"f": hashlib.sha256(b"right").hexdigest()})
     kept = tmp_path / "cache/mnist"
     with mirror(bad) as wrong, pytest.raises(DataError, match="is not the one it should be"):
         digits.download(kept, mirrors=[wrong])
     assert not kept.exists()
-    with mirror(bad) as wrong, mirror(good) as right:
-        digits.download(kept, mirrors=["http://127.0.0.1:9/", wrong, right])
+    with mirror(bad) as wrong, mirror(damaged) as broken, mirror(good) as right:
+        digits.download(kept, mirrors=["http://127.0.0.1:9/", wrong, broken, right])
     assert gzip.decompress((kept / "f.gz").read_bytes()) == b"right"
     digits.download(kept, mirrors=[])
 

@@ -39,6 +39,7 @@ def test_methods_that_do_not_agree_are_an_error(monkeypatch: pytest.MonkeyPatch)
         location.measure(N, M, 0)
 
 
+@pytest.mark.long
 def test_federation_takes_the_rounds_of_one_process_or_it_is_an_error() -> None:
     """Real client processes, the same rounds and the same F to the last bit."""
     two = FEDERATED[1]

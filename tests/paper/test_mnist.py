@@ -34,10 +34,25 @@ def test_tables_and_plots_are_written(tmp_path: Path) -> None:
     data = write_digits(tmp_path / "mnist", count=1500, side=2)
     finals = mnist.mnist(tmp_path / "out", data, quick=True, runs=1)
     assert [one.method for one in finals] == METHODS
-    tables = {f"{name}.{kind}" for name in ("mnist", "mnist-time", "mnist-rounds") for kind in ("csv", "md")}
+    tables = {
+        f"{name}.{kind}" for name in ("mnist", "mnist-time", "mnist-rounds", "mnist-lead") for kind in ("csv", "md")
+    }
     plots = {f"mnist-{name}.{kind}" for name in ("time", "accuracy", "loss") for kind in ("png", "svg")}
     assert {file.name for file in (tmp_path / "out").iterdir()} == tables | plots
     assert len((tmp_path / "out/mnist-rounds.csv").read_text().splitlines()) == 1 + len(METHODS) * (mnist.ROUNDS + 1)
+
+
+def test_lead_is_counted_at_the_same_moments() -> None:
+    """A run that is twice as fast and loses as much a round is ahead until both have ended; not one that is as fast."""
+    names = {"S = 4": 0.5, "S = 8": 1.0, "IR-IG": 1.0, "S = 1": 1.0, "S = 2": 1.0}
+    points = [
+        mnist.Point(name, k + 1, k * pace, 0.0, 1000.0 - k, 0.0, 1.0, 0.0)
+        for name, pace in names.items()
+        for k in range(mnist.ROUNDS + 1)
+    ]
+    found = {(lead.faster, lead.slower): (lead.ahead, lead.moments) for lead in mnist.leads(points)}
+    assert found["S = 4", "IR-IG"] == (50, 50)
+    assert found["S = 8", "S = 2"] == (0, 50)
 
 
 @pytest.mark.long

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,11 +48,11 @@ def test_plot_is_written_as_png_and_svg_with_the_same_bytes_again(tmp_path: Path
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
 
 
-def test_without_matplotlib_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_it_is_said_before_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not needed by a federation."""
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ConfigError, match=r"pip install 'fism\[paper\]'"), plot(tmp_path, "p"):
-        pass
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match=r"pip install 'fism\[paper\]'"):
+        new_folder(tmp_path / "out")
 
 
 def test_folder_that_cannot_be_made_is_told_before_the_runs(tmp_path: Path) -> None:

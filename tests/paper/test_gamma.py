@@ -1,0 +1,36 @@
+"""The location problem with other steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fism.paper import gamma
+from fism.paper.contest import CONTESTANTS
+
+from ..federation.harness import fism_command
+
+
+def test_rounds_to_a_gap_and_to_the_stop_are_told_apart() -> None:
+    """A step that is long enough comes near and stops; one that is far too short does neither."""
+    long, short = (gamma.follow(500, 0, step) for step in (1.0, 0.001))
+    least = min(long.inner.min(), short.inner.min())
+    assert long.inner.size == gamma.ROUNDS + 1
+    assert long.rounds_to(least * 0.5) is None
+    reached = long.rounds_to(1.001 * least)
+    assert reached is not None
+    assert long.inner[reached] <= 1.001 * least < long.inner[reached - 1]
+    assert long.stopped is not None
+    assert reached < long.stopped
+    assert short.rounds_to(1.001 * least) is short.stopped is None
+
+
+@pytest.mark.long
+def test_command_writes_one_best_step_for_each_method(tmp_path: Path) -> None:
+    """In a table that is printed, and a plot."""
+    done = fism_command("paper", "gamma", "--quick", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "gamma.md").read_text() in done.stdout
+    assert done.stdout.count(" True ") == len(CONTESTANTS)
+    assert {"gamma.csv", "gamma.png", "gamma.svg"} <= {file.name for file in tmp_path.iterdir()}
