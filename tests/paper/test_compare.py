@@ -30,6 +30,7 @@ def test_command_shows_all_methods_that_fit(tmp_path: Path) -> None:
     assert {"compare.png", "compare.svg"} <= {file.name for file in (tmp_path / "out").iterdir()}
 
 
+@pytest.mark.long
 def test_gaps_are_to_the_reference_and_signed(tmp_path: Path) -> None:
     """H may be below the solution's where F is above: that is not better."""
     given = federation(tmp_path, 2, rounds=20)

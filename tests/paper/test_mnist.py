@@ -29,6 +29,7 @@ def test_course_has_a_point_before_every_round_and_the_end(tmp_path: Path) -> No
         assert one.critical[-1] <= one.seconds[-1]
 
 
+@pytest.mark.long
 def test_tables_and_plots_are_written(tmp_path: Path) -> None:
     """With means over runs, for every size and method."""
     data = write_digits(tmp_path / "mnist", count=1500, side=2)
