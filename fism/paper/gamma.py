@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fism.paper.contest import CONTESTANTS, in_workers
-from fism.paper.location import BOUND, STEPS, TOLERANCE, Instance
+from fism.paper.location import STEPS, TOLERANCE, Instance
 from fism.paper.output import legend, new_folder, plot, write_table
-from fism.problem import Problem
 from fism.solving import solve
-from fism_common.sets import Box
 from fism_common.steps import PowerSteps
-from fism_server.outer import SquaredDistance
 from fism_server.rounds import Stop
 
 if TYPE_CHECKING:
@@ -71,7 +68,7 @@ def gammas(folder: Path, *, quick: bool = False, tick: Callable[[str, int, int],
     rows = []
     for i, one in enumerate(CONTESTANTS):
         near = {gamma: rounds for gamma in values if (rounds := courses[i, gamma].rounds_to(limit)) is not None}
-        best = min(near, key=lambda gamma: (near[gamma], gamma), default=None)  # used at once
+        best = min(near, key=lambda gamma: (near[gamma], gamma), default=None)
         for gamma in values:
             course, rounds = courses[i, gamma], near.get(gamma)
             seconds = None if rounds is None else rounds * course.seconds
@@ -84,7 +81,7 @@ def gammas(folder: Path, *, quick: bool = False, tick: Callable[[str, int, int],
 def follow(m: int, i: int, gamma: float) -> Course:
     """Return the course of a method with one step."""
     given, one = Instance.of(10, m, 0), CONTESTANTS[i]
-    problem = Problem("ball-distance", Box(-BOUND, BOUND), SquaredDistance(given.anchor))
+    problem = given.problem
     steps = PowerSteps(gamma=gamma, a=STEPS.a, lam=STEPS.lam_1, b=STEPS.b)
     shards = one.share(given.balls)
     result = solve(problem, shards, steps=steps, rounds=ROUNDS, start=given.start, method=one.method)

@@ -66,6 +66,11 @@ class Instance:
         centers, radii = rng.uniform(-BOUND, BOUND, (m, n)), rng.uniform(0.0, 1.0, m)
         return cls(Shard.of(centers, radii), rng.uniform(-BOUND, BOUND, n), rng.uniform(-BOUND, BOUND, n))
 
+    @property
+    def problem(self) -> Problem:
+        """The summed distances to the balls, and of their minimisers the one nearest to the anchor."""
+        return Problem("ball-distance", Box(-BOUND, BOUND), SquaredDistance(self.anchor))
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -133,11 +138,10 @@ def location(
 def measure(n: int, m: int, run: int) -> list[Measured]:
     """Return what every method does on one instance, in this process; raise if they do not agree on F."""
     given = Instance.of(n, m, run)
-    problem = Problem("ball-distance", Box(-BOUND, BOUND), SquaredDistance(given.anchor))
     found = []
     for one in CONTESTANTS:
         options = {"steps": STEPS, "rounds": MOST_ROUNDS, "tolerance": TOLERANCE, "start": given.start}
-        result = solve(problem, one.share(given.balls), method=one.method, **options)  # type: ignore[arg-type]
+        result = solve(given.problem, one.share(given.balls), method=one.method, **options)  # type: ignore[arg-type]
         seconds, critical = (float(result.history[name].sum()) for name in ("seconds", "critical"))
         numpy = result.rounds * literal_round(given, one)
         found.append(Measured(n, m, run, one.name, result.rounds, seconds, critical, numpy, result.inner, result.outer))

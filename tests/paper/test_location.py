@@ -52,7 +52,6 @@ def test_federation_takes_the_rounds_of_one_process_or_it_is_an_error() -> None:
 def test_literal_passes_are_the_methods() -> None:
     """What NumPy is timed on is what ours compute."""
     given = location.Instance.of(N, M, 0)
-    problem = fism.Problem("ball-distance", fism.Box(-10, 10), fism.SquaredDistance(given.anchor))
     gamma, weight = location.STEPS.gamma(1), location.STEPS.lam(1) / M
     rows, radii, x = np.asarray(given.balls.rows), given.balls.labels, given.start
     literal = {
@@ -60,7 +59,7 @@ def test_literal_passes_are_the_methods() -> None:
         "ir-ig": irig_ball_distance(rows, radii, x, given.anchor, gamma, weight, 10.0),
     }
     for method, expected in literal.items():
-        ours = fism.solve(problem, [given.balls], steps=location.STEPS, rounds=1, start=x, method=method).x
+        ours = fism.solve(given.problem, [given.balls], steps=location.STEPS, rounds=1, start=x, method=method).x
         np.testing.assert_allclose(ours, expected, rtol=1e-10, atol=1e-12)
 
 
