@@ -47,7 +47,7 @@ async def serve(n: int, clients: int, rounds: int) -> float:
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("bare.Exchange", {"Round": handler}),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    processes = [subprocess.Popen([sys.executable, __file__, "client", str(port), str(n)]) for _ in range(clients)]  # noqa: ASYNC220, S603
+    processes = [subprocess.Popen([sys.executable, __file__, "client", str(port), str(n)]) for _ in range(clients)]  # noqa: ASYNC220
     await complete.wait()
     x, h = np.zeros(n), np.ones(n)
     received = [np.empty(n) for _ in range(clients)]

@@ -36,7 +36,7 @@ def bare(n: int, rounds: int) -> float:
     """Return the median milliseconds of a bare round."""
     command = [sys.executable, str(HERE / "bare_exchange.py"), "server", str(n), str(CLIENTS), str(rounds)]
     # Its clients are killed at the end, and say so.
-    return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)  # noqa: S603
+    return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
 
 
 def ours(n: int, rounds: int, *, tls: bool = False) -> float:
@@ -54,11 +54,11 @@ def ours(n: int, rounds: int, *, tls: bool = False) -> float:
                 issue(folder, f"c{i}")
             command += ["--certs", str(folder)]
             certs = [str(folder)]
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
-        assert server.stderr is not None  # noqa: S101
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert server.stderr is not None
         address = server.stderr.readline().split()[-1]
         clients = [
-            subprocess.Popen([sys.executable, str(HERE / "idle_client.py"), address, f"c{i}", str(n), *certs])  # noqa: S603
+            subprocess.Popen([sys.executable, str(HERE / "idle_client.py"), address, f"c{i}", str(n), *certs])
             for i in range(CLIENTS)
         ]
         out, _ = server.communicate()

@@ -24,7 +24,7 @@ def main() -> None:
         prepare.main(folder)
         shutil.copy(HERE / "hospitals.toml", folder)
         print("$ fism run hospitals.toml --out run\n", flush=True)
-        subprocess.run(  # noqa: S603
+        subprocess.run(
             [sys.executable, "-m", "fism", "run", folder / "hospitals.toml", "--out", folder / "run"], check=True
         )
         with np.load(folder / "run/model.npz", allow_pickle=False) as model:

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from fism.paper import theory
+from fism.paper.known import Known, absolute_deviations, least_squares, two_balls
 from fism_client.local_pass import LocalPass
 
 PROBLEMS = pytest.mark.parametrize(
-    "known", [theory.absolute_deviations(), theory.two_balls(), theory.least_squares()], ids=lambda known: known.name
+    "known", [absolute_deviations(), two_balls(), least_squares()], ids=lambda known: known.name
 )
 
 
 @PROBLEMS
-def test_preferred_minimiser_is_approached_by_all_but_a_run_without_h(known: theory.Known) -> None:
+def test_preferred_minimiser_is_approached_by_all_but_a_run_without_h(known: Known) -> None:
     """By the last point, both means, and the clients' own points; lambda = 0 stays away."""
     first, *_, last = theory.converge(known, 3)
     assert last.rounds == 1000
@@ -27,7 +28,7 @@ def test_preferred_minimiser_is_approached_by_all_but_a_run_without_h(known: the
 
 
 @PROBLEMS
-def test_known_solution_is_the_minimiser_that_h_prefers(known: theory.Known) -> None:
+def test_known_solution_is_the_minimiser_that_h_prefers(known: Known) -> None:
     """No point near it has a lower F, and those with the same F have a higher H."""
     rng = np.random.default_rng(0)
     passes = [LocalPass(one, known.problem.loss, known.problem.constraint) for one in known.shards]
