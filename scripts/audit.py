@@ -14,7 +14,7 @@ def main() -> None:
     """Print what was found; say so if the database cannot be reached."""
     command = [sys.executable, "-m", "pip_audit", "--requirement", str(PINNED), "--no-deps", "--disable-pip"]
     command += ["--format", "json", "--progress-spinner", "off", "--timeout", "10"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # our own words
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         found = json.loads(done.stdout)["dependencies"]
     except (json.JSONDecodeError, KeyError):
