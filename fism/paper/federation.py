@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +16,18 @@ from fism_server.config import RunConfig
 from fism_server.job import new_job
 from fism_server.plan import make_plan
 from fism_server.progress import Progress
+from fism_server.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fism_client.shard import Shard
     from fism_common.vectors import Vector
+    from fism_server.times import Times
 
 
-def over_grpc(table: dict[str, Any], shards: Sequence[Shard], **vectors: Vector) -> dict[str, Any]:
-    """Return the summary of a run of the configuration ``table`` on dense shards, one client each.
+def over_grpc(table: dict[str, Any], shards: Sequence[Shard], **vectors: Vector) -> tuple[dict[str, Any], Times]:
+    """Return the summary and the times of a run of the configuration ``table`` on dense shards, one client each.
 
     The configuration may name the ``vectors`` as files: ``start`` as start.npy.
     """
@@ -39,4 +42,6 @@ def over_grpc(table: dict[str, Any], shards: Sequence[Shard], **vectors: Vector)
         whole["federation"] = {**table.get("federation", {}), "clients": len(shards)}
         plan = make_plan(check(RunConfig, whole, "the experiment"), here, "the experiment")
         progress = Progress(plan.config.stop.rounds, quiet=True)
-        return asyncio.run(run_local(new_job(plan, here / "run"), progress))
+        summary = asyncio.run(run_local(new_job(plan, here / "run"), progress))
+        with closing(Store.open(here / "run")) as store:
+            return summary, store.times(1)

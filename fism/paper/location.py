@@ -175,7 +175,7 @@ def federate(n: int, m: int, one: Contestant, expected: Measured) -> float:
         "steps": {"gamma": STEPS.gamma_1, "a": STEPS.a, "lambda": STEPS.lam_1, "b": STEPS.b},
         "stop": {"rounds": MOST_ROUNDS, "tolerance": TOLERANCE},
     }
-    summary = over_grpc(table, one.share(given.balls), start=given.start, anchor=given.anchor)
+    summary, _ = over_grpc(table, one.share(given.balls), start=given.start, anchor=given.anchor)
     if (summary["rounds"], summary["inner"]) != (expected.rounds, expected.F):
         raise NumericalError(
             f"n = {n}, m = {m}, {one.name}: {summary['rounds']} rounds to F = {summary['inner']!r} over gRPC, "

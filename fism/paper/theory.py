@@ -69,13 +69,30 @@ class Count:
 
 @dataclass(frozen=True)
 class Round:
-    """Milliseconds of a round over gRPC, the two whose sum the paper bounds it by, and its share of that sum."""
+    """Medians of a round over gRPC, in milliseconds, and of the two whose sum the paper bounds it by."""
 
     clients: int
     T_FISM: float
-    T_IRIG: float
+    compute: float
+    """Of the slowest client."""
     communication: float
+    """Of the client that has most: the time in which it is waited for and does not compute."""
+    server: float
+    """Which the paper does not count."""
+    T_IRIG: float
     share: float
+    """T_FISM of its bound, T_IRIG and the communication."""
+
+
+@dataclass(frozen=True)
+class ClientTime:
+    """Medians of what one client needs for a round, in milliseconds."""
+
+    clients: int
+    client: str
+    rows: int
+    compute: float
+    communication: float
 
 
 def theory(
@@ -92,15 +109,18 @@ def theory(
     bounds = rate(longest)
     tick("rate", 1, 1)
     counts = count()
-    rounds = []
+    rounds: list[Round] = []
+    each: list[ClientTime] = []
     clients = (1, 2) if quick else (1, 2, 4, 8)
-    for found in times_of_a_round(clients, 100 if quick else 1000):
+    for found, its in times_of_a_round(clients, 100 if quick else 1000):
         rounds.append(found)
+        each += its
         tick("time of a round", len(rounds), len(clients))
     write_table(folder, "convergence", distances)
     write_table(folder, "rate", bounds)
     write_table(folder, "subgradients", counts)
     write_table(folder, "round", rounds)
+    write_table(folder, "round-clients", each)
     draw_convergence(folder, distances)
     draw_rate(folder, bounds)
     return distances, bounds, counts, rounds
@@ -190,11 +210,8 @@ def count() -> list[Count]:
     return found
 
 
-def times_of_a_round(clients: Sequence[int], rounds: int) -> Iterator[Round]:
-    """Yield the milliseconds of a round over gRPC, of IR-IG in one process, and of an exchange without local work.
-
-    The last is a federation of as many clients with one row each: it stands for the eps of T_FISM <= T_IRIG + max eps.
-    """
+def times_of_a_round(clients: Sequence[int], rounds: int) -> Iterator[tuple[Round, list[ClientTime]]]:
+    """Yield what a round takes over gRPC, as a whole and each client, beside IR-IG's in one process."""
     rng = np.random.default_rng(0)
     m, n, bound = 10_000, 100, 10.0
     rows, radii, anchor = rng.uniform(-bound, bound, (m, n)), rng.uniform(0, 1, m), rng.uniform(-bound, bound, n)
@@ -210,9 +227,18 @@ def times_of_a_round(clients: Sequence[int], rounds: int) -> Iterator[Round]:
     irig = solve(problem, [whole], steps=steps, rounds=rounds, method=Method.IR_IG).history["seconds"]
     T_IRIG = 1e3 * float(np.median(irig))
     for S in clients:
-        fism = over_grpc(table, whole.split(S), anchor=anchor)["round_ms"]
-        nothing = over_grpc(table, Shard.of(rows[:S], radii[:S]).split(S), anchor=anchor)["round_ms"]
-        yield Round(S, fism, T_IRIG, nothing, fism / (T_IRIG + nothing))
+        summary, times = over_grpc(table, whole.split(S), anchor=anchor)
+        computed, waited = np.moveaxis(times.answers, 2, 0)
+        spent = [computed.max(axis=1), (waited - computed).max(axis=1), times.seconds - waited.max(axis=1)]
+        compute, eps, server = (1e3 * float(np.median(each)) for each in spent)
+        T_FISM = summary["round_ms"]
+        yield (
+            Round(S, T_FISM, compute, eps, server, T_IRIG, T_FISM / (T_IRIG + eps)),
+            [
+                ClientTime(S, one["name"], one["rows"], one["compute_ms"], one["network_ms"])
+                for one in summary["clients"]
+            ],
+        )
 
 
 def _at(longest: int) -> list[int]:

@@ -17,6 +17,7 @@ from fism_common.terms import setup_messages
 from fism_common.wire import closing_messages, order_messages
 from fism_server.events import Kind
 from fism_server.replies import closing_fault, evaluation_fault, fault, slack
+from fism_server.times import took
 
 if TYPE_CHECKING:
     from fism_common.errors import ContractError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from fism_server.events import Journal
     from fism_server.link import Answer, Key, Link
     from fism_server.members import Member, Members
+    from fism_server.times import Took
 
 _log = logging.getLogger(__name__)
 _TRIES = 3
@@ -49,17 +51,25 @@ class Pending:
     key: Key
     messages: list[bytes]
     waiting: set[Member]
+    began: float = field(default_factory=time.monotonic)
     asked: dict[Member, float] = field(default_factory=dict)
     """When each was asked last, by the monotonic clock."""
     missed: dict[Member, int] = field(default_factory=dict)
     """How often each missed the deadline."""
     answers: dict[Member, Answer] = field(default_factory=dict)
+    times: dict[Member, Took] = field(default_factory=dict)
 
     def ask(self, member: Member) -> None:
         """Put the question to a member, if it is there."""
         if member.link is not None:
             self.asked[member] = time.monotonic()
             member.link.ask(self.key, self.messages)
+
+    def take(self, member: Member, answer: Answer) -> None:
+        """Take a member's answer: it is waited for no longer."""
+        self.answers[member] = answer
+        self.times[member] = took(answer.seconds, time.monotonic() - self.began)
+        self.waiting.discard(member)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +78,7 @@ class Gathered:
 
     replies: list[Reply]
     evaluation: Evaluation | None
+    times: list[Took]
 
 
 class Hub:
@@ -171,8 +182,7 @@ class Hub:
             return
         reason = answer.fault or self._fault(answer)
         if reason is None:
-            pending.answers[member] = answer
-            pending.waiting.discard(member)
+            pending.take(member, answer)
             if not pending.waiting:
                 self._changed.set()
         elif not self.offend(link, f"the answer is not used: {reason}"):
@@ -213,7 +223,11 @@ class Hub:
         pending.messages = []  # nobody needs them again, and they are as long as two vectors
         answers = [pending.answers[member] for member in members]
         evaluations = [answer.evaluation for answer in answers if answer.evaluation is not None]
-        return Gathered([answer.reply for answer in answers], reduce(add, evaluations) if evaluations else None)
+        return Gathered(
+            replies=[answer.reply for answer in answers],
+            evaluation=reduce(add, evaluations) if evaluations else None,
+            times=[pending.times[member] for member in members],
+        )
 
     def _enforce(self, pending: Pending) -> float:
         """Apply both time limits; return the seconds until that is to be done again. Raises AbsentError."""

@@ -28,6 +28,8 @@ class Answer:
 
     key: Key
     reply: Reply
+    seconds: float = 0.0
+    """How long the client says that it computed."""
     evaluation: Evaluation | None = None
     fault: str | None = None
     """Why it cannot be used, as far as the stream alone shows it."""
@@ -87,7 +89,7 @@ class Link:
         except ContractError as error:
             self._assembly.clear()
             return self._answered(Answer(key, Reply(vector, message.inner, shards), fault=str(error)))
-        return self._answered(Answer(key, Reply(vector, message.inner, shards), self._evaluation))
+        return self._answered(Answer(key, Reply(vector, message.inner, shards), message.seconds, self._evaluation))
 
     def _closed(self, message: pb.Closed) -> Answer:
         key = next((key for key in self._asked if key[0] == 0), None)
@@ -95,7 +97,7 @@ class Link:
             raise ContractError("a closing answer, which was not asked or is given")
         evaluation = from_message(message.evaluation) if message.HasField("evaluation") else None
         reply = Reply(self._assembly.vectors[0], message.inner, self.member.shards)
-        return self._answered(Answer(key, reply, evaluation))
+        return self._answered(Answer(key, reply, evaluation=evaluation))
 
     def _answered(self, answer: Answer) -> Answer:
         """Expect no more answers to this question and those before it."""

@@ -7,12 +7,12 @@ import json
 import math
 import os
 import signal
-import statistics
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import grpc.aio
+import numpy as np
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 
@@ -200,7 +200,7 @@ class Run:
         if gathered.evaluation is not None:
             self._store.evaluate(record.round, gathered.evaluation)
         seconds = time.perf_counter() - began
-        self._store.add(record, seconds, rounds.state)
+        self._store.add(record, seconds, gathered.times, rounds.state)
         self._progress.round(record, len(self._members.present()), self._members.expected, seconds)
 
     async def _from_all(self, rounds: Rounds, ask: Callable[[int], Awaitable[Gathered]]) -> Gathered:
@@ -231,7 +231,8 @@ class Run:
 
     def _finish(self, rounds: Rounds, inner: float, outer: float, held: Evaluation | None) -> dict[str, Any]:
         self._journal.flush()
-        state, out, seconds = rounds.state, self._job.out, self._store.seconds()
+        state, out = rounds.state, self._job.out
+        times = self._store.times(state.since)
         summary: dict[str, Any] = {
             "run": self._job.run_id,
             "name": self._plan.config.federation.name,
@@ -239,11 +240,12 @@ class Run:
             "stopped": str(rounds.stopped),
             "inner": inner,
             "outer": outer,
-            "seconds": sum(seconds),
-            "round_ms": 1e3 * statistics.median(seconds),
+            "seconds": self._store.seconds(),
+            "round_ms": 1e3 * float(np.median(times.seconds)),
+            "split_ms": times.median_split(),
             "clients": [
-                {"name": member.name, "rows": member.rows, "shards": member.shards}
-                for member in self._members.in_order()
+                {"name": one.name, "rows": one.rows, "shards": one.shards, **times.medians_of(one.name)}
+                for one in self._members.in_order()
             ],
             "events": self._store.event_counts(),
             "files": {name: str(out / name) for name in ("model.npz", "summary.json", "run.sqlite")},
@@ -274,10 +276,11 @@ class Run:
 
 
 def _table(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    split = ", ".join(f"{name} {ms:.2f}" for name, ms in summary["split_ms"].items())
     rows = [
         ("rounds", f"{summary['rounds']}, stopped by {summary['stopped']}"),
         ("F, H", f"{summary['inner']:.8g}, {summary['outer']:.8g}"),
-        ("time", f"{summary['seconds']:.2f} s, {summary['round_ms']:.2f} ms a round"),
+        ("time", f"{summary['seconds']:.2f} s, {summary['round_ms']:.2f} ms a round ({split})"),
         ("clients", ", ".join(f"{client['name']} ({client['rows']} rows)" for client in summary["clients"][:8])),
     ]
     held = summary.get("held_out")

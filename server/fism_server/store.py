@@ -15,6 +15,7 @@ from zlib import crc32
 
 from fism_common.errors import ConfigError, StoreError
 from fism_common.wire import as_entries
+from fism_server.times import Times, pack_times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from fism_server.events import Event
     from fism_server.members import Member
     from fism_server.rounds import Record, State
+    from fism_server.times import Took
 
 _log = logging.getLogger(__name__)
 FILE = "run.sqlite"
@@ -33,7 +35,7 @@ CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE clients (position INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, rows INTEGER NOT NULL,
     columns INTEGER NOT NULL, shards INTEGER NOT NULL, digest BLOB NOT NULL, left_out INTEGER);
 CREATE TABLE rounds (round INTEGER PRIMARY KEY, gamma REAL NOT NULL, lam REAL NOT NULL, inner REAL NOT NULL,
-    outer REAL NOT NULL, change REAL NOT NULL, seconds REAL NOT NULL);
+    outer REAL NOT NULL, change REAL NOT NULL, seconds REAL NOT NULL, times BLOB NOT NULL);
 CREATE TABLE evaluations (round INTEGER PRIMARY KEY, rows INTEGER NOT NULL, right INTEGER, loss REAL NOT NULL);
 CREATE TABLE state (slot INTEGER PRIMARY KEY, saved INTEGER NOT NULL, round INTEGER NOT NULL, since INTEGER NOT NULL,
     compares INTEGER NOT NULL, gamma_sum REAL NOT NULL, k_sum INTEGER NOT NULL, stopped TEXT, crc INTEGER NOT NULL);
@@ -59,7 +61,7 @@ class Store:
         """Take a run's folder, which no other process may write to; see ``create`` and ``open``."""
         self._file = folder / FILE
         self._lock = _locked(folder)
-        self._records: list[tuple[float, ...]] = []
+        self._records: list[tuple[float | bytes, ...]] = []
         self._evaluations: list[tuple[int, int, int | None, float]] = []
         self._due = time.monotonic()
         self._saved = 0
@@ -122,10 +124,10 @@ class Store:
             for table in ("rounds", "evaluations"):
                 self.database.execute(f"DELETE FROM {table} WHERE round >= ?", (round_,))  # noqa: S608  # ours
 
-    def add(self, record: Record, seconds: float, state: State) -> None:
+    def add(self, record: Record, seconds: float, times: Sequence[Took], state: State) -> None:
         """Take a round's record; write it, with the state and those before it, when it is time to."""
         r = record
-        self._records.append((r.round, r.gamma, r.lam, r.inner, r.outer, r.change, seconds))
+        self._records.append((r.round, r.gamma, r.lam, r.inner, r.outer, r.change, seconds, pack_times(times)))
         began = time.monotonic()
         if began >= self._due:
             self.save(state)
@@ -172,10 +174,19 @@ class Store:
             rows = self.database.execute("SELECT kind, sum(count) FROM events GROUP BY kind ORDER BY min(id)")
             return dict(rows.fetchall())
 
-    def seconds(self) -> list[float]:
-        """Return how long each round took, of those that are written."""
+    def times(self, since: int) -> Times:
+        """Return how long the rounds took, from one on since which no client was left out."""
         with self._telling("read"):
-            return [seconds for (seconds,) in self.database.execute("SELECT seconds FROM rounds")]
+            who = "SELECT name FROM clients WHERE left_out IS NULL OR left_out > ? ORDER BY position"
+            names = [name for (name,) in self.database.execute(who, (since,))]
+            query = "SELECT seconds, times FROM rounds WHERE round >= ? ORDER BY round"
+            return Times.of(names, self.database.execute(query, (since,)).fetchall())
+
+    def seconds(self) -> float:
+        """Return how long all rounds took together."""
+        with self._telling("read"):
+            (total,) = self.database.execute("SELECT total(seconds) FROM rounds").fetchone()
+            return float(total)
 
     def close(self) -> None:
         """Close the file; what was added and not saved is not written."""
@@ -188,7 +199,7 @@ class Store:
 
     def _write(self, state: State) -> None:
         slot = self._saved % 2
-        self.database.executemany("INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?)", self._records)
+        self.database.executemany("INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._records)
         self.database.executemany("INSERT OR REPLACE INTO evaluations VALUES (?, ?, ?, ?)", self._evaluations)
         vectors = [as_entries(getattr(state, name)) for name in VECTORS]
         for name, vector in zip(VECTORS, vectors, strict=True):  # one at a time: SQLite copies what it is given

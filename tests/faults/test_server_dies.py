@@ -68,7 +68,7 @@ print("saving", flush=True)
 while True:
     state.advance(Record(state.round, 1.0, 1.0, 0.0, 0.0, 0.0), np.full(300_000, float(state.round + 1)))
     store._due = 0.0
-    store.add(state.last, 0.0, state)
+    store.add(state.last, 0.0, [], state)
 """
 
 

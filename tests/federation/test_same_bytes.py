@@ -33,6 +33,8 @@ def test_run_gives_the_bytes_of_solve(count: int, tmp_path: Path) -> None:
     assert summary == json.loads((tmp_path / "run/summary.json").read_text())
     assert (summary["rounds"], summary["stopped"], len(summary["clients"])) == (12, "rounds", count)
     assert {"seconds", "round_ms", "files"} <= set(summary)
+    assert summary["split_ms"].keys() == {"client", "network", "server"}
+    assert all(client["compute_ms"] > 0 and client["network_ms"] > 0 for client in summary["clients"])
 
 
 def test_order_is_of_the_list_and_not_of_coming(tmp_path: Path) -> None:

@@ -66,9 +66,11 @@ def test_subgradients_are_m_plus_one_against_two_m() -> None:
 
 @pytest.mark.long
 def test_quick_check_is_written_and_drawn(tmp_path: Path) -> None:
-    """All four tables, with the time of a round over real gRPC, and both plots."""
+    """All tables, with the time of a round over real gRPC, and both plots."""
     *_, rounds = theory.theory(tmp_path, quick=True)
     assert [one.clients for one in rounds] == [1, 2]
-    tables = {f"{name}.{kind}" for name in ("convergence", "rate", "subgradients", "round") for kind in ("csv", "md")}
+    assert all(0 < max(one.compute, one.communication) < one.T_FISM for one in rounds)
+    names = ("convergence", "rate", "subgradients", "round", "round-clients")
+    tables = {f"{name}.{kind}" for name in names for kind in ("csv", "md")}
     plots = {f"{name}.{kind}" for name in ("convergence", "rate") for kind in ("png", "svg")}
     assert {file.name for file in tmp_path.iterdir()} == tables | plots

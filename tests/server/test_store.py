@@ -27,7 +27,7 @@ def store(tmp_path: Path) -> Store:
     for k in (1, 2, 3):
         record = Record(k, 0.3, 0.1, 1.0 / k, 2.0, 0.7)
         state.advance(record, np.array([1.0 / 3 * k, 2.0]))
-        store.add(record, 0.01, state)
+        store.add(record, 0.01, [(0.001, 0.005), (0.002, 0.008)], state)
         store.save(state)
     return store
 
@@ -46,7 +46,7 @@ def test_state_comes_back_as_it_was(store: Store, tmp_path: Path) -> None:
     """To the last bit, with the record that the stop rule compares with."""
     state = State.at(9, np.array([0.1, 5e-324]))
     state.last, state.stopped = Record(8, 0.3, 0.1, 0.1, 0.2, 0.3), Stop.TOLERANCE
-    store.add(state.last, 0.01, state)
+    store.add(state.last, 0.01, [(0.0, 0.0)] * 2, state)
     store.save(state)
     saved = reload(store, tmp_path)
     assert saved.state is not None
@@ -54,6 +54,22 @@ def test_state_comes_back_as_it_was(store: Store, tmp_path: Path) -> None:
     assert (saved.state.last, saved.state.stopped, saved.state.since) == (state.last, Stop.TOLERANCE, 9)
     assert [(m.name, m.rows, m.digest) for m in saved.members] == [("a", 3, b"d"), ("b", 4, b"e")]
     assert saved.facts == {"id": "run"}
+
+
+def test_times_are_of_the_clients_that_were_there(store: Store) -> None:
+    """Who is left out after some rounds is in their times, and not in those of later rounds."""
+    assert store.times(1).medians_of("a") == pytest.approx({"compute_ms": 1.0, "network_ms": 4.0})
+    state = State.at(4, np.zeros(2))
+    store.leave_out([MEMBERS[0]], state, Event(4, Kind.WITHOUT, "a", "away"))
+    assert store.times(1).names == ["a", "b"]
+    record = Record(4, 0.3, 0.1, 0.25, 2.0, 0.7)
+    state.advance(record, np.ones(2))
+    store.add(record, 0.01, [(0.003, 0.004)], state)
+    store.save(state)
+    since = store.times(4)
+    store.close()
+    assert since.names == ["b"]
+    assert since.median_split() == pytest.approx({"client": 3.0, "network": 1.0, "server": 6.0})
 
 
 @pytest.mark.parametrize(
