@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import os
 import sqlite3
 import subprocess
 import sys
@@ -66,7 +67,9 @@ def test_disk_that_fills_up_ends_the_run_with_its_state_saved(given: Federation,
     """Files may not grow beyond a size that some rounds reach; with space again the run is resumed."""
     out = tmp_path / "run"
     command = [sys.executable, "-c", LIMITED, "run", str(given.config), "--out", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    # Python does not notice that it wrote half of a .pyc file, and nobody could import that module again.
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, env=environment)
     assert done.returncode == 4
     assert f"error: cannot write {out}/run.sqlite: " in done.stderr
     assert "what was saved before is still in it: see that the disk has space" in done.stderr
