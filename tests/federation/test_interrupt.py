@@ -94,7 +94,7 @@ def test_killed_run_leaves_no_client_behind(tmp_path: Path) -> None:
 
 
 def test_client_that_is_told_to_end_says_that_it_leaves(tmp_path: Path) -> None:
-    """By Ctrl-C or as service managers do it: the server knows that it went on purpose, and waits for it by name."""
+    """By Ctrl-C or as service managers do it: the server knows that they went on purpose, and waits by name."""
     given = federation(tmp_path, 2, rounds=LONG)
     with server(given.config, tmp_path / "run") as running:
         clients = [client(running.address, f"c{i}", given.files[i]) for i in range(2)]
@@ -104,4 +104,4 @@ def test_client_that_is_told_to_end_says_that_it_leaves(tmp_path: Path) -> None:
         for name, process in zip(("c0", "c1"), clients, strict=True):
             assert end(process)[0] == 130
             running.wait_for(rf"left: interrupted client={name}")
-            running.wait_for(rf"waiting for .*{name}")
+        running.wait_for(r"waiting for c[01]")  # not for one that had answered the round
