@@ -6,11 +6,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fism_client.session import Introduction, Session
+import numpy as np
+
+from fism_client.data.matrix import Matrix
+from fism_client.participant import Participant
+from fism_client.session import Session
+from fism_client.shard import Shard
 from fism_common.exchange import Evaluation, Order, Reply
 from fism_common.tls import TlsFiles
 
 if TYPE_CHECKING:
+    from fism_common.moments import Scaling
+    from fism_common.sets import ConstraintSet
+    from fism_common.terms import NamedLoss
     from fism_common.vectors import Vector
 
 
@@ -30,6 +38,15 @@ class Idle:
         return None
 
 
+class Idler(Participant):
+    """A client with a row that it does nothing with."""
+
+    def worker(self, told: NamedLoss, constraint: ConstraintSet, scaling: Scaling | None) -> Idle:  # noqa: ARG002
+        """Return who does no work."""
+        return Idle()
+
+
 address, name, columns, *certs = sys.argv[1:]
 tls = TlsFiles.of(Path(certs[0]), name) if certs else None
-Session(address, Introduction(name=name, rows=1, columns=int(columns)), lambda _loss, _set: Idle(), tls=tls).run()
+one_row = Matrix("one row", Shard.of(np.zeros((1, int(columns))), [1.0]))
+Session(address, Idler(name, one_row), tls=tls).run()

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fism.local import clients_of
 from fism.methods import Method
 from fism.paper.output import legend, new_folder, plot, write_table
+from fism.pooled import pool
 from fism.problem import Problem
 from fism.solving import solve
-from fism_client.files import read_shard
 from fism_common.errors import MethodError, ProblemError
 from fism_common.losses import LOSSES, Loss, named_loss
 from fism_common.settings import load_object
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from fism.result import Result
-    from fism_client.shard import Shard
     from fism_common.vectors import Vector
     from fism_server.plan import Plan
 
@@ -66,8 +64,8 @@ def compare(
     A method that does not fit the problem is left out, which is logged.
     """
     new_folder(folder)
-    shards = _shards(plan)
-    problem = Problem(_loss(plan), plan.constraint, plan.outer)
+    shards, _, _ = pool(plan)
+    problem = Problem(_loss(plan), plan.constraint, plan.objective(shards[0].columns))
     start, rounds = plan.start(shards[0].columns), plan.config.stop.rounds
     if plan.config.stop.tolerance is not None:
         _log.warning("all methods run for %d rounds: stop.tolerance is not used here", rounds)
@@ -93,13 +91,6 @@ def compare(
     write_table(folder, "compare", rows)
     draw(folder, results, F, H)
     return rows
-
-
-def _shards(plan: Plan) -> list[Shard]:
-    """Return the rows that the clients of `fism run` would train on."""
-    files = clients_of(plan).values()
-    share = 0.0 if plan.config.local is None else plan.config.local.holdout
-    return [read_shard(file).hold_out(share, plan.config.federation.seed)[0] for file in files]
 
 
 def _loss(plan: Plan) -> Loss:

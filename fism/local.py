@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import sys
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,8 @@ from fism_server.run import serve
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
-    from pathlib import Path
 
+    from fism_common.source import Source
     from fism_server.job import Job
     from fism_server.plan import Plan
     from fism_server.progress import Progress
@@ -22,25 +23,25 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def clients_of(plan: Plan) -> dict[str, Path]:
-    """Return the shard file of every client to start, by its name."""
+def clients_of(plan: Plan) -> dict[str, Source]:
+    """Return where every client to start has its rows, by its name."""
     local, clients = plan.config.local, plan.config.federation.clients
     if local is None:
         raise ConfigError("fism run needs the table [local] with one shard file per client: shards = [...]")
     names = [f"client-{i:04}" for i in range(1, clients + 1)] if isinstance(clients, int) else clients
     if len(names) != len(local.shards):
         raise ConfigError(f"federation.clients asks for {len(names)} clients, but local.shards has {len(local.shards)}")
-    files = {name: (plan.folder / shard).absolute() for name, shard in zip(names, local.shards, strict=True)}
-    for name, file in files.items():
-        if not file.is_file():
-            raise ConfigError(f"local.shards: there is no file {file} for {name}")
-    return files
+    sources = dict(zip(names, local.shards, strict=True))
+    for name, source in sources.items():
+        if source.data is not None and not (plan.folder / source.data).is_file():
+            raise ConfigError(f"local.shards: there is no file {plan.folder / source.data} for {name}")
+    return sources
 
 
 async def run_local(job: Job, progress: Progress, *, verbose: bool = False) -> dict[str, Any]:
     """Run the job with clients of our own; return the summary. No process is left behind."""
     plan, left_out = job.plan, {} if job.saved is None else job.saved.left_out
-    files = {name: file for name, file in clients_of(plan).items() if name not in left_out}
+    sources = {name: source for name, source in clients_of(plan).items() if name not in left_out}
     listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     access = Access(listen="127.0.0.1:0")
     server = asyncio.create_task(serve(job, access, progress, on_listening=listening.set_result))
@@ -49,8 +50,8 @@ async def run_local(job: Job, progress: Progress, *, verbose: bool = False) -> d
         started: set[asyncio.Future[Any]] = {server, listening}
         await asyncio.wait(started, return_when=asyncio.FIRST_COMPLETED)
         if not server.done():
-            for name, file in files.items():
-                processes[name] = await _start(plan, name, file, listening.result(), verbose=verbose)
+            for name, source in sources.items():
+                processes[name] = await _start(plan, name, source, listening.result(), verbose=verbose)
         return await _until_done(server, processes)
     finally:
         server.cancel()
@@ -58,13 +59,14 @@ async def run_local(job: Job, progress: Progress, *, verbose: bool = False) -> d
         await _end(processes, plan.config.limits.grace)
 
 
-async def _start(plan: Plan, name: str, file: Path, address: str, *, verbose: bool) -> Process:
+async def _start(plan: Plan, name: str, source: Source, address: str, *, verbose: bool) -> Process:
     assert plan.config.local is not None  # noqa: S101  # clients_of has looked
-    options = ["--server", address, "--name", name, "--data", str(file), "--with-parent"]
-    options += ["--holdout", str(plan.config.local.holdout), "--seed", str(plan.config.federation.seed)]
+    reading = plan.config.local.model_dump(exclude={"shards"}, exclude_unset=True)
+    settings = source.model_dump(exclude_none=True) | reading | {"server": address, "name": name}
+    settings["seed"] = plan.config.federation.seed
     if ":" in plan.loss.name:
-        options += ["--loss", plan.loss.name]
-    options += ["--verbose"] if verbose else []
+        settings["loss"] = plan.loss.name
+    options = ["--settings", json.dumps(settings), "--with-parent", *(["--verbose"] if verbose else [])]
     # A session of its own: Ctrl-C reaches us alone, and we end the clients in good order. Its standard input is a pipe
     # that closes when we are gone, whatever happened to us; it then ends by itself.
     return await asyncio.create_subprocess_exec(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import threading
@@ -11,25 +12,27 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from pydantic import Field, PositiveFloat, PositiveInt
 
+from fism_client import options
 from fism_common.console import command
-from fism_common.settings import Settings, load_object, read
+from fism_common.settings import load_object, read
+from fism_common.source import Reading, Source
 
 if TYPE_CHECKING:
-    from fism_client.site import Site
-    from fism_common.sets import ConstraintSet
+    from fism_client.participant import Participant
+    from fism_client.session import Session
     from fism_common.terms import NamedLoss
     from fism_common.tls import TlsFiles
+    from fism_common.vectors import Vector
 
 _log = logging.getLogger(__name__)
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-class ClientConfig(Settings):
+class ClientConfig(Source, Reading):
     """A client's own settings."""
 
     server: str
     name: str
-    data: str
     shards: PositiveInt = 1
     holdout: Annotated[float, Field(ge=0, lt=1, strict=False)] = 0.0
     seed: int = 0
@@ -44,28 +47,42 @@ def client(
     config: Annotated[Path | None, typer.Argument(help="A TOML file with the options below as keys.")] = None,
     server: Annotated[str | None, typer.Option(help="HOST:PORT of the server.")] = None,
     name: Annotated[str | None, typer.Option(help="This client's name in the federation.")] = None,
-    data: Annotated[str | None, typer.Option(help="The shard: an .npz file with A and b.")] = None,
+    data: options.Data = None,
+    query: options.Query = None,
+    labels: options.Labels = None,
+    label: options.Label = None,
+    positive: options.Positive = None,
+    features: options.Features = None,
+    drop: options.Drop = None,
+    scale: options.Scale = None,
+    columns: options.Columns = None,
+    zero_based: options.ZeroBased = None,
     shards: Annotated[int | None, typer.Option(help="Count as so many virtual clients, on as many threads.")] = None,
     holdout: Annotated[float | None, typer.Option(help="Share of rows to hold out for evaluation.")] = None,
     seed: Annotated[int | None, typer.Option(help="Decides which rows are held out.")] = None,
     loss: Annotated[
         str | None, typer.Option(help="A loss of your own, module:Name, that the federation names.")
     ] = None,
-    save: Annotated[str | None, typer.Option(help="Write the solution to this .npz file.")] = None,
+    save: Annotated[
+        str | None, typer.Option(help="Write the model to this .npz file, and a .json file beside it.")
+    ] = None,
     patience: Annotated[float | None, typer.Option(help="Seconds to try to reach the server.")] = None,
     certs: Annotated[str | None, typer.Option(help="The folder with ca.pem, NAME.pem and NAME.key, for TLS.")] = None,
     insecure: Annotated[bool, typer.Option(help="Speak plain text with another host.")] = False,
+    settings: Annotated[str, typer.Option(hidden=True, help="All of these as JSON.")] = "{}",
     with_parent: Annotated[bool, typer.Option(hidden=True)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")] = False,
 ) -> None:
-    """Take part in a federation with the rows of one file, which never leave this process."""
+    """Take part in a federation with rows that never leave this process."""
     if with_parent:
         threading.Thread(target=_end_with_parent, daemon=True).start()
-    options = {
+    given = json.loads(settings) | options.given(
+        data, query, labels, label, positive, features, drop, scale, columns, zero_based
+    )
+    own = {
         "server": server,
         "name": name,
-        "data": data,
         "shards": shards,
         "holdout": holdout,
         "seed": seed,
@@ -74,29 +91,37 @@ def client(
         "patience": patience,
         "certs": certs,
     }
+    given |= {key: value for key, value in own.items() if value is not None}
     with command(quiet=quiet, verbose=verbose):
         folder = Path.cwd() if config is None else config.parent
-        take_part(read(ClientConfig, config, options=options), folder, insecure=insecure)
+        take_part(read(ClientConfig, config, options=given), folder, insecure=insecure)
 
 
 def take_part(config: ClientConfig, folder: Path, *, insecure: bool = False) -> None:
     """Run one client to its end; paths are relative to ``folder``."""
-    from fism_client.files import read_shard
-    from fism_client.session import Introduction, Session
-    from fism_common.errors import ConfigError, MismatchError
-    from fism_common.files import write_npz
-    from fism_common.losses import LOSSES, Loss, named_loss
+    from fism_client.session import Session
+    from fism_common.errors import ConfigError
 
     tls = _tls(config, folder, insecure=insecure)
     save = None if config.save is None else folder / config.save
     if save is not None and not save.parent.is_dir():
         raise ConfigError(f"save: there is no folder {save.parent}")
-    train, held_out = read_shard(folder / config.data).hold_out(config.holdout, config.seed)
-    train.split(config.shards)  # refuses more shards than rows, before joining
+    session = Session(config.server, participant(config, folder), patience=config.patience, tls=tls)
+    solution = session.run()
+    if save is not None:
+        _save(save, session, solution)
+
+
+def participant(config: ClientConfig, folder: Path) -> Participant:
+    """Return who takes part, with its data loaded."""
+    from fism_client.data.loading import load
+    from fism_client.participant import Participant, built_in
+    from fism_common.errors import MismatchError
+    from fism_common.losses import LOSSES, Loss
 
     def find_loss(told: NamedLoss) -> Loss:
         if told.name in LOSSES:
-            return named_loss(told.name, **told.parameters)
+            return built_in(told)
         if told.name != config.loss:
             raise MismatchError(
                 f"the federation's loss {told.name!r} is not built in; if you trust it and have its code, "
@@ -105,21 +130,30 @@ def take_part(config: ClientConfig, folder: Path, *, insecure: bool = False) -> 
         found: Loss = load_object(told.name, folder, Loss)
         return found
 
-    def make_worker(told: NamedLoss, constraint: ConstraintSet) -> Site:
-        from fism_client.site import Site
+    return Participant(
+        config.name,
+        load(config, config, folder),
+        shards=config.shards,
+        holdout=config.holdout,
+        seed=config.seed,
+        find_loss=find_loss,
+    )
 
-        loss = find_loss(told)
-        loss.check_labels(train.labels, config.data)
-        return Site(train, held_out, loss, constraint, config.shards)
 
-    who = Introduction(name=config.name, rows=train.count, columns=train.columns, shards=config.shards)
-    session = Session(config.server, who, make_worker, digest=train.digest, patience=config.patience, tls=tls)
-    solution = session.run()
-    if save is not None:
-        try:
-            write_npz(save, x=solution)
-        except OSError as error:
-            raise ConfigError(f"cannot write the solution to {save}: {error.strerror}") from error
+def _save(path: Path, session: Session, solution: Vector) -> None:
+    """Write the model, as the server has it but for what only the server knows."""
+    from fism_common.columns import read_recipe
+    from fism_common.errors import ConfigError
+    from fism_common.model import Fitted, write_model
+    from fism_common.terms import read_loss
+
+    terms = session.terms
+    assert terms is not None  # noqa: S101  # there is a solution
+    fitted = Fitted(solution, read_loss(terms.loss), read_recipe(terms.recipe), session.scaling)
+    try:
+        write_model(path.with_suffix(""), fitted, {"run": terms.run_id})
+    except OSError as error:
+        raise ConfigError(f"cannot write the model to {path}: {error.strerror}") from error
 
 
 def _tls(config: ClientConfig, folder: Path, *, insecure: bool) -> TlsFiles | None:

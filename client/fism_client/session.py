@@ -10,25 +10,27 @@ import random
 import signal
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import grpc
 import grpc.aio
 
 from fism_client.conversation import Conversation, closed
+from fism_common import __version__
 from fism_common.channel import open_channel
+from fism_common.columns import column_messages, read_recipe
 from fism_common.errors import ContractError, MismatchError, NameTakenError, RefusedError, StoppedError
+from fism_common.moments import SCALING, Scaling, moments_messages
 from fism_common.pb import federation_pb2 as pb
-from fism_common.terms import NamedLoss, read_loss, read_set, vectors_to_come
+from fism_common.terms import read_loss, read_set, vectors_to_come
 from fism_common.wire import PROTOCOL, read_message, read_server_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from typing import TypeAlias
 
+    from fism_client.participant import Participant
     from fism_client.site import Worker
-    from fism_common.sets import ConstraintSet
     from fism_common.tls import TlsFiles
     from fism_common.vectors import Vector
     from fism_common.wire import Bytes
@@ -50,16 +52,6 @@ _REFUSALS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Introduction:
-    """Who a client is."""
-
-    name: str
-    rows: int
-    columns: int
-    shards: int = 1
-
-
 class _LostError(Exception):
     """The connection is lost; the client may come back."""
 
@@ -71,24 +63,20 @@ class _TakenError(Exception):
 class Session:
     """One client in one run."""
 
-    def __init__(  # noqa: PLR0913
-        self,
-        server: str,
-        who: Introduction,
-        make_worker: Callable[[NamedLoss, ConstraintSet], Worker],
-        *,
-        digest: Callable[[str], bytes] = lambda _: b"",
-        patience: float = 300.0,
-        tls: TlsFiles | None = None,
+    def __init__(
+        self, server: str, participant: Participant, *, patience: float = 300.0, tls: TlsFiles | None = None
     ) -> None:
-        """Take the server's address, and what makes the worker once the problem is known.
+        """Take the server's address, and who takes part.
 
-        ``digest`` gives the shard's digest for a run id; ``patience`` is how many seconds to try to reach the server;
-        with ``tls`` nothing but TLS is spoken.
+        ``patience`` is how many seconds to try to reach the server; with ``tls`` nothing but TLS is spoken.
         """
-        self._server, self._who, self._patience, self._tls = server, who, patience, tls
-        self._make_worker, self._digest = make_worker, digest
+        self._server, self._who, self._patience, self._tls = server, participant, patience, tls
         self._worker: Worker | None = None
+        self._columns = 0
+        self.terms: pb.JoinReply | None = None
+        """What is to be solved, once it is known."""
+        self.scaling: Scaling | None = None
+        """What all clients do to their columns, once it is known and if it is anything."""
         self._run_id = ""
         self._token = self._shard_digest = b""
         self._solution: Vector | None = None
@@ -176,10 +164,7 @@ class Session:
             raise StoppedError(f"no connection to {self._server} for {self._patience:g} s: {lost}") from None
 
     async def _join(self, channel: grpc.aio.Channel) -> pb.JoinReply:
-        who = self._who
-        request = pb.JoinRequest(
-            protocol=PROTOCOL, name=who.name, rows=who.rows, columns=who.columns, shards=who.shards, token=self._token
-        )
+        request = join_request(self._who, self._token)
         call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/fism.v1.Federation/Join")
         try:
             answer = await call(request.SerializeToString(), timeout=10.0)
@@ -189,21 +174,22 @@ class Session:
         if self._run_id not in {"", joined.run_id}:
             raise MismatchError(f"{self._server} has begun another run; start this client anew to take part in it")
         if not self._run_id:
-            self._run_id, self._shard_digest = joined.run_id, self._digest(joined.run_id)
+            self._columns = self._who.prepare(read_recipe(joined.recipe))
+            self._run_id, self._shard_digest = joined.run_id, self._who.digest(joined.run_id)
         self._token = joined.token
         level = logging.WARNING if self._lost else logging.INFO  # whoever read of the loss wants to read of its end
-        _log.log(level, "joined client=%s run=%s round=%d", who.name, joined.run_id, joined.round)
+        _log.log(level, "joined client=%s run=%s round=%d", self._who.name, joined.run_id, joined.round)
         return joined
 
     async def _converse(self, channel: grpc.aio.Channel, joined: pb.JoinReply) -> Vector:
-        coming = vectors_to_come(joined.set)
+        coming = vectors_to_come(joined.set) + (SCALING if read_recipe(joined.recipe).measured else ())
         if not coming:
             self._ready(joined, {})  # loads the kernels while the others join
         opening = pb.Opening(token=joined.token, shard_digest=self._shard_digest)
         # As bytes: long messages are written and read without protobuf's copies, and errors in them are ours to tell.
         stream: Stream = channel.stream_stream("/fism.v1.Federation/Round")()
         self._stream = stream
-        conversation = Conversation(self._who.columns, coming)
+        conversation = Conversation(self._columns, coming)
         try:
             await stream.write(pb.ClientMessage(opening=opening).SerializeToString())
             self._opened = time.monotonic()
@@ -244,7 +230,7 @@ class Session:
                 await stream.done_writing()
                 await stream.code()
 
-    def _handle(self, message: pb.ServerMessage, joined: pb.JoinReply, conversation: Conversation) -> list[bytes]:
+    def _handle(self, message: pb.ServerMessage, joined: pb.JoinReply, conversation: Conversation) -> Iterable[bytes]:
         """Take a message other than an order; return what to answer."""
         match message.WhichOneof("kind"):
             case "setup":
@@ -252,6 +238,8 @@ class Session:
                 if vectors is not None:
                     self._ready(joined, vectors)
                 return []
+            case "measure":
+                return moments_messages(self._who.moments(), message.measure.attempt)
             case "closing":
                 self._solution = conversation.closing(message.closing)
                 return [] if self._solution is None else [closed(self._working(), self._solution)]
@@ -273,12 +261,29 @@ class Session:
 
     def _ready(self, joined: pb.JoinReply, vectors: dict[str, Vector]) -> None:
         if self._worker is None:
-            self._worker = self._make_worker(read_loss(joined.loss), read_set(joined.set, vectors))
+            named = {name: vectors[name].copy() for name in SCALING if name in vectors}
+            self.terms, self.scaling = joined, Scaling(**named) if named else None
+            self._worker = self._who.worker(read_loss(joined.loss), read_set(joined.set, vectors), self.scaling)
 
     def _working(self) -> Worker:
         if self._worker is None:
             raise ContractError("the server sent an order before all of the problem")
         return self._worker
+
+
+def join_request(who: Participant, token: bytes = b"", *, probe: bool = False) -> pb.JoinRequest:
+    """Return what a client says of itself: counts, and the names and kinds of its columns."""
+    return pb.JoinRequest(
+        protocol=PROTOCOL,
+        name=who.name,
+        rows=who.rows,
+        columns=who.columns,
+        shards=who.shards,
+        token=token,
+        schema=column_messages(who.schema),
+        version=__version__,
+        probe=probe,
+    )
 
 
 def _diagnose(server: str, tls: TlsFiles | None) -> str | None:

@@ -61,14 +61,21 @@ class Shard:
 
     @classmethod
     def of(
-        cls, rows: ArrayLike | SparseMatrix, labels: ArrayLike, *, scale: float = 1.0, where: str = "the shard"
+        cls,
+        rows: ArrayLike | SparseMatrix,
+        labels: ArrayLike,
+        *,
+        scale: float = 1.0,
+        where: str = "the shard",
+        missing: bool = False,
     ) -> Shard:
         """Return a checked shard; raise DataError that names ``where``, the row and the column.
 
         ``rows`` is dense or any scipy sparse matrix. Entries are kept in the narrowest of uint8, float32 and float64
         that holds them exactly: a pass is bound by memory. ``scale`` multiplies every entry (1 / 255 for pixels).
+        With ``missing`` dense rows may have NaN, to be filled in before a pass.
         """
-        kept, count = _sparse(rows, where) if isinstance(rows, SparseMatrix) else _dense(rows, where)
+        kept, count = _sparse(rows, where) if isinstance(rows, SparseMatrix) else _dense(rows, where, missing=missing)
         return cls(kept, _labels(labels, count, where), positive(scale, f"{where}: the scale", DataError))
 
     def split(self, parts: int) -> list[Shard]:
@@ -80,11 +87,9 @@ class Shard:
 
     def hold_out(self, share: float, seed: int) -> tuple[Shard, Shard | None]:
         """Return the rows to train on and those held out: a random ``share`` of all, the same for the same seed."""
-        held = round(share * self.count)
+        held = held_out_count(self.count, share)
         if held == 0:
             return self, None
-        if held == self.count:
-            raise DataError(f"holding out {share:g} of {self.count} rows leaves none to train on")
         chosen = np.zeros(self.count, bool)
         chosen[np.random.default_rng(seed).choice(self.count, held, replace=False)] = True
         return self.take(~chosen), self.take(chosen)
@@ -122,11 +127,20 @@ class Shard:
         return self.rows.columns if isinstance(self.rows, SparseRows) else int(self.rows.shape[1])
 
 
-def _dense(rows: ArrayLike, where: str) -> tuple[Entries, int]:
+def held_out_count(count: int, share: float) -> int:
+    """Return how many of so many rows are held out; refuse to hold out all."""
+    held = round(share * count)
+    if held == count:
+        raise DataError(f"holding out {share:g} of {count} rows leaves none to train on")
+    return held
+
+
+def _dense(rows: ArrayLike, where: str, *, missing: bool) -> tuple[Entries, int]:
     table = _numbers(rows, f"{where}: rows", dimensions=2)
     _check_shape(table.shape, where)
-    _check_finite(table, where)
-    return _narrow(table), table.shape[0]
+    if not missing or np.isinf(table).any():
+        _check_finite(table, where)
+    return narrow(table), table.shape[0]
 
 
 def _sparse(rows: SparseMatrix, where: str) -> tuple[SparseRows, int]:
@@ -144,7 +158,7 @@ def _sparse(rows: SparseMatrix, where: str) -> tuple[SparseRows, int]:
     values = _numbers(table.data, f"{where}: rows", dimensions=1)
     indices, indptr = table.indices.astype(np.int32), table.indptr.astype(np.int64)
     _check_finite(values, where, indices, indptr)
-    return SparseRows(_narrow(values), indices, indptr, table.shape[1]), table.shape[0]
+    return SparseRows(narrow(values), indices, indptr, table.shape[1]), table.shape[0]
 
 
 def _labels(labels: ArrayLike, count: int, where: str) -> Vector:
@@ -192,7 +206,7 @@ def _check_finite(
     raise DataError(f"{where}: row {row}, column {column} is {values.flat[at]}; drop the row or fill it in")
 
 
-def _narrow(values: NDArray[Any]) -> Entries:
+def narrow(values: NDArray[Any]) -> Entries:
     """Return the same numbers in the narrowest of uint8, float32 and float64 that holds them exactly."""
     if values.size and values.min() >= 0 and values.max() <= np.iinfo(np.uint8).max and _fits(values, np.uint8):
         return np.ascontiguousarray(values, np.uint8)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fism_common.errors import ContractError
+from fism_common.moments import SCALING
 from fism_common.pb import federation_pb2 as pb
 from fism_common.sets import Ball, Box, ConstraintSet, L1Ball, Simplex
 from fism_common.wire import SLICE, pack, slices
@@ -15,6 +16,7 @@ from fism_common.wire import SLICE, pack, slices
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fism_common.moments import Scaling
     from fism_common.vectors import Vector
 
 
@@ -51,19 +53,20 @@ def set_message(constraint: ConstraintSet) -> pb.Set:
     raise TypeError(f"{type(constraint).__name__} has no message")
 
 
-def setup_messages(constraint: ConstraintSet) -> list[bytes]:
-    """Return the vectors of the set as messages, serialised once; none if it has none."""
+def setup_messages(constraint: ConstraintSet, scaling: Scaling | None = None) -> list[bytes]:
+    """Return the vectors of the set and of the scaling as messages, serialised once; none if there are none."""
     named = {
         name: vector
-        for name in ("lo", "hi", "center")
-        if isinstance(vector := getattr(constraint, name, None), np.ndarray)
+        for given, names in ((constraint, ("lo", "hi", "center")), (scaling, SCALING))
+        for name in names
+        if isinstance(vector := getattr(given, name, None), np.ndarray)
     }
     n = max((vector.size for vector in named.values()), default=0)
     return [
         pb.ServerMessage(
             setup=pb.Setup(offset=part.start, **{name: pack(vector[part]) for name, vector in named.items()})
         ).SerializeToString()
-        for part in slices(n, SLICE)
+        for part in slices(n, SLICE // 2)  # up to five vectors
     ]
 
 

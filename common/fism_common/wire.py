@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Message)
 
-PROTOCOL = 1
+PROTOCOL = 2
 MESSAGE_LIMIT = 4 * 2**20
 _LONG = 2**15
 """Bytes from which on a message is read field by field; for shorter ones protobuf's own copies cost less."""

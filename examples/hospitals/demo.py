@@ -12,7 +12,7 @@ import numpy as np
 
 import fism
 import prepare
-from fism_client.files import read_shard
+from fism_client.data.arrays import read_npz
 
 HERE = Path(__file__).parent
 
@@ -34,7 +34,7 @@ def main() -> None:
 
 def compare(folder: Path, together: np.ndarray) -> None:
     """Print the accuracy of every hospital alone, and the size of a model that nobody selected."""
-    split = {name: read_shard(folder / f"{name}.npz").hold_out(0.25, seed=1) for name in prepare.SIZES}
+    split = {name: read_npz(folder / f"{name}.npz").hold_out(0.25, seed=1) for name in prepare.SIZES}
     train = {name: pair[0] for name, pair in split.items()}
     held = [pair[1] for pair in split.values() if pair[1] is not None]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fism_client.idx import read_idx
+from fism_client.data.idx import read_idx
 from fism_client.shard import Shard
 from fism_common.errors import DataError
 from fism_common.files import write_bytes

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
+from fism_common.columns import OTHER, Missing, Recipe, Standardise, Unknown
 from fism_common.settings import Entries, Settings
+from fism_common.source import Reading, Source
 
 Number = Annotated[float, Field(strict=False, allow_inf_nan=False)]
 """A TOML float or integer."""
@@ -67,6 +69,10 @@ class Constraint(Settings):
         return self
 
 
+def _of_file(source: object) -> object:
+    return {"data": source} if isinstance(source, str) else source
+
+
 class LossByName(Settings):
     """A loss with its parameters."""
 
@@ -82,6 +88,42 @@ class Inner(Settings):
     loss: Annotated[LossByName, BeforeValidator(lambda loss: {"name": loss} if isinstance(loss, str) else loss)]
     constraint: Constraint
     columns: PositiveInt | None = None
+
+
+class DataRule(Settings):
+    """How every client makes rows of its columns; public."""
+
+    features: Annotated[list[str], Field(min_length=1)] | None = None
+    """The columns and their order; else they are those of the first client."""
+    levels: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(default_factory=dict)
+    unknown: Annotated[Unknown, Field(strict=False)] = Unknown.REFUSE
+    missing: Annotated[Missing, Field(strict=False)] | Number = Missing.REFUSE
+    intercept: bool = False
+    standardise: bool | Annotated[Literal["scale"], Field()] = False
+
+    @model_validator(mode="after")
+    def _fit(self) -> DataRule:
+        for name, levels in self.levels.items():
+            if len(set(levels)) != len(levels):
+                raise ValueError(f"levels.{name} must not list a level twice")
+            if self.features is not None and name not in self.features:
+                raise ValueError(f"levels.{name} is of a column that is not one of the features")
+            if self.unknown is Unknown.OTHER and OTHER in levels:
+                raise ValueError(f"levels.{name} lists {OTHER!r}, which is for those that are not listed")
+        if self.features is not None and len(set(self.features)) != len(self.features):
+            raise ValueError("features must not name a column twice")
+        return self
+
+    def recipe(self) -> Recipe:
+        """Return it as it is told to clients, but for the columns."""
+        ways = {False: Standardise.NO, True: Standardise.FULL, "scale": Standardise.SCALE}
+        return Recipe(
+            levels={name: tuple(levels) for name, levels in self.levels.items()},
+            unknown=self.unknown,
+            missing=self.missing,
+            intercept=self.intercept,
+            standardise=ways[self.standardise],
+        )
 
 
 class Outer(Settings):
@@ -132,10 +174,10 @@ class Security(Settings):
     allowed: Annotated[list[str], Field(min_length=1)] | None = None
 
 
-class Local(Settings):
-    """What ``fism run`` starts: one client per shard file, in this order."""
+class Local(Reading):
+    """What ``fism run`` starts: one client per shard, in this order; and how all of them read theirs."""
 
-    shards: Annotated[list[str], Field(min_length=1)]
+    shards: Annotated[list[Annotated[Source, BeforeValidator(_of_file)]], Field(min_length=1)]
     holdout: Annotated[Number, Field(ge=0, lt=1)] = 0.0
 
 
@@ -144,6 +186,7 @@ class RunConfig(Settings):
 
     federation: Federation
     inner: Inner
+    data: DataRule = DataRule()
     outer: Outer
     steps: Steps
     stop: StopRule

@@ -16,12 +16,14 @@ from fism_common.pb import federation_pb2 as pb
 from fism_common.terms import setup_messages
 from fism_common.wire import closing_messages, order_messages
 from fism_server.events import Kind
-from fism_server.replies import closing_fault, evaluation_fault, fault, slack
+from fism_server.link import CLOSING, MEASURING
+from fism_server.replies import closing_fault, evaluation_fault, fault, moments_fault, slack
 from fism_server.times import took
 
 if TYPE_CHECKING:
     from fism_common.errors import ContractError
     from fism_common.exchange import Evaluation, Order, Reply
+    from fism_common.moments import Moments, Scaling
     from fism_common.sets import ConstraintSet
     from fism_common.vectors import Vector
     from fism_server.events import Journal
@@ -84,17 +86,24 @@ class Gathered:
 class Hub:
     """All links of a run. A client that comes back is asked again."""
 
-    def __init__(
-        self, members: Members, constraint: ConstraintSet, journal: Journal, *, round_limit: float, absence: float
+    def __init__(  # noqa: PLR0913
+        self,
+        members: Members,
+        constraint: ConstraintSet,
+        journal: Journal,
+        *,
+        round_limit: float,
+        absence: float,
+        measured: bool = False,
     ) -> None:
-        """Take who may come, and the set that replies must be in.
+        """Take who may come, and the set that replies must be in; ``measured`` if columns are to be measured first.
 
         ``round_limit`` is how many seconds a reply may take, ``absence`` how many a lost client may stay away, for
         ever if it is infinite.
         """
         self._members, self._constraint, self._journal = members, constraint, journal
         self._round_limit, self._absence = round_limit, absence
-        self._setup = setup_messages(constraint)
+        self._setup = [] if measured else setup_messages(constraint)
         self._pending: Pending | None = None
         self._slack = 0.0
         self._began = time.monotonic()
@@ -124,7 +133,7 @@ class Hub:
         if self._setup:
             link.outbox.put_nowait(self._setup)
         pending = self._pending
-        if pending is not None and pending.waiting and pending.key[0] == 0:
+        if pending is not None and pending.waiting and pending.key[0] == CLOSING:
             pending.waiting.add(member)  # a new process of one that has answered needs the solution too
         if pending is not None and member in pending.waiting:
             pending.ask(member)
@@ -146,13 +155,27 @@ class Hub:
             await self._changed.wait()
         return self._members.in_order()
 
+    async def measure(self) -> list[Moments]:
+        """Ask every client for the moments of its columns; raise AbsentError if some do not answer."""
+        asked = pb.ServerMessage(measure=pb.Measure(attempt=1)).SerializeToString()
+        answers, _ = await self._ask((MEASURING, 1), [asked])
+        return [answer.moments for answer in answers if answer.moments is not None]
+
+    def set_up(self, scaling: Scaling) -> None:
+        """Tell every client, also those that come later, the scaling of the columns."""
+        self._setup = setup_messages(self._constraint, scaling)
+        for member in self._members.present():
+            if member.link is not None:
+                member.link.outbox.put_nowait(self._setup)
+
     async def gather(self, order: Order, attempt: int, *, evaluate: bool) -> Gathered:
         """Send the order to every client, and return when all have answered; raise AbsentError if some do not."""
-        return await self._ask((order.round, attempt), order_messages(order, attempt, evaluate=evaluate))
+        messages = order_messages(order, attempt, evaluate=evaluate)
+        return _together(*await self._ask((order.round, attempt), messages))
 
     async def close(self, x: Vector, attempt: int) -> Gathered:
         """Send the solution to every client, and return when all have told F_i there; raise AbsentError likewise."""
-        return await self._ask((0, attempt), closing_messages(x))
+        return _together(*await self._ask((CLOSING, attempt), closing_messages(x)))
 
     def goodbye(self, *, finished: bool, reason: str) -> None:
         """Tell every client that this is the end, and end the streams."""
@@ -205,10 +228,11 @@ class Hub:
         self._journal.note(Kind.PUT_OUT, link.member.name, reason)
         self.detach(link, Kind.LOST, reason)
 
-    async def _ask(self, key: Key, messages: list[bytes]) -> Gathered:
+    async def _ask(self, key: Key, messages: list[bytes]) -> tuple[list[Answer], list[Took]]:
+        """Return all answers, in federation order, and how long they took."""
         members = self._members.in_order()
         if not self._slack:
-            self._slack = slack(self._constraint, members[0].columns)
+            self._slack = slack(self._constraint, members[0].width)
         pending = self._pending = Pending(key, messages, set(members))
         for member in members:
             pending.ask(member)
@@ -221,13 +245,7 @@ class Hub:
                     await self._changed.wait()
             self._forgive(pending, time.monotonic() - began - pause)
         pending.messages = []  # nobody needs them again, and they are as long as two vectors
-        answers = [pending.answers[member] for member in members]
-        evaluations = [answer.evaluation for answer in answers if answer.evaluation is not None]
-        return Gathered(
-            replies=[answer.reply for answer in answers],
-            evaluation=reduce(add, evaluations) if evaluations else None,
-            times=[pending.times[member] for member in members],
-        )
+        return [pending.answers[member] for member in members], [pending.times[member] for member in members]
 
     def _enforce(self, pending: Pending) -> float:
         """Apply both time limits; return the seconds until that is to be done again. Raises AbsentError."""
@@ -272,6 +290,17 @@ class Hub:
 
     def _fault(self, answer: Answer) -> str | None:
         """Return why an answer cannot be used; None if it can."""
-        closing = answer.key[0] == 0
+        if answer.moments is not None:
+            return moments_fault(answer.moments)
+        closing = answer.key[0] == CLOSING
         found = closing_fault(answer.reply.inner) if closing else fault(answer.reply, self._constraint, self._slack)
         return found or evaluation_fault(answer.evaluation)
+
+
+def _together(answers: list[Answer], times: list[Took]) -> Gathered:
+    evaluations = [answer.evaluation for answer in answers if answer.evaluation is not None]
+    return Gathered(
+        replies=[answer.reply for answer in answers],
+        evaluation=reduce(add, evaluations) if evaluations else None,
+        times=times,
+    )

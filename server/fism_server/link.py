@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fism_common.errors import ContractError
 from fism_common.exchange import Reply
+from fism_common.moments import MOMENTS, Moments
 from fism_common.wire import Assembly, from_message
 
 if TYPE_CHECKING:
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from fism_common.pb import federation_pb2 as pb
     from fism_server.members import Member
 
+CLOSING, MEASURING = 0, -1
 Key = tuple[int, int]
-"""A question: its round, 0 for the closing exchange, and which attempt at it."""
+"""A question: its round, or CLOSING, or MEASURING; and which attempt at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +30,11 @@ class Answer:
 
     key: Key
     reply: Reply
+    """Empty in an answer to MEASURING."""
     seconds: float = 0.0
     """How long the client says that it computed."""
     evaluation: Evaluation | None = None
+    moments: Moments | None = None
     fault: str | None = None
     """Why it cannot be used, as far as the stream alone shows it."""
 
@@ -44,7 +48,8 @@ class Link:
         self.outbox: asyncio.Queue[list[bytes] | None] = asyncio.Queue()
         self.finished = False
         self._asked: deque[Key] = deque()
-        self._assembly = Assembly(member.columns, 1)
+        self._assembly = Assembly(member.width, 1)
+        self._moments: Assembly | None = None
         self._evaluation: Evaluation | None = None
 
     def ask(self, key: Key, messages: list[bytes]) -> None:
@@ -71,12 +76,14 @@ class Link:
                 return self._reply(message.reply, x)
             case "closed":
                 return self._closed(message.closed)
+            case "moments":
+                return self._measured(message.moments)
             case kind:
                 raise ContractError(f"a message {kind!r} has no place in an open stream")
 
     def _reply(self, message: pb.Reply, x: bytes | memoryview) -> Answer | None:
         key = (message.round, message.attempt)
-        if key not in self._asked or message.round == 0:
+        if key not in self._asked or message.round == CLOSING:
             raise ContractError(
                 f"a reply to round {message.round}, attempt {message.attempt}, which was not asked or is answered"
             )
@@ -92,12 +99,26 @@ class Link:
         return self._answered(Answer(key, Reply(vector, message.inner, shards), message.seconds, self._evaluation))
 
     def _closed(self, message: pb.Closed) -> Answer:
-        key = next((key for key in self._asked if key[0] == 0), None)
+        key = next((key for key in self._asked if key[0] == CLOSING), None)
         if key is None:
             raise ContractError("a closing answer, which was not asked or is given")
         evaluation = from_message(message.evaluation) if message.HasField("evaluation") else None
         reply = Reply(self._assembly.vectors[0], message.inner, self.member.shards)
         return self._answered(Answer(key, reply, evaluation=evaluation))
+
+    def _measured(self, message: pb.Moments) -> Answer | None:
+        key = (MEASURING, message.attempt)
+        if key not in self._asked:
+            raise ContractError("moments, which were not asked or are given")
+        self._moments = self._moments or Assembly(self.member.width, len(MOMENTS))
+        nothing = Reply(self._assembly.vectors[0], 0.0, self.member.shards)
+        try:
+            if not self._moments.add(message.offset, *(getattr(message, name) for name in MOMENTS)):
+                return None
+        except ContractError as error:
+            self._moments.clear()
+            return self._answered(Answer(key, nothing, fault=str(error)))
+        return self._answered(Answer(key, nothing, moments=Moments(*self._moments.vectors)))
 
     def _answered(self, answer: Answer) -> Answer:
         """Expect no more answers to this question and those before it."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from fism_common.columns import Column, Recipe, agree, read_columns
 from fism_common.errors import (
     ContractError,
     InputError,
@@ -38,7 +39,12 @@ class Member:
     name: str
     rows: int
     columns: int
+    """Of its data."""
     shards: int
+    schema: tuple[Column, ...] = ()
+    """The names and kinds of these columns, if they have names."""
+    width: int = 0
+    """The columns of the model."""
     token: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     joined: float = field(default_factory=time.monotonic)
     digest: bytes = b""
@@ -55,21 +61,26 @@ class Member:
 class Members:
     """The clients of one run."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         expected: int | Sequence[str],
         columns: int | None,
         check_columns: Callable[[int], None] = lambda _: None,
         *,
         allowed: Sequence[str] | None = None,
+        recipe: Recipe = Recipe(),  # noqa: B008  # it cannot be changed
+        features: Sequence[str] = (),
     ) -> None:
-        """Expect so many clients, or these names; ``columns`` None lets the first client decide.
+        """Expect so many clients, or these names; ``columns`` of the model None lets the first client decide.
+
+        ``recipe`` is how rows are made of their columns, whose names are ``features``, or those of the first client.
 
         ``check_columns`` raises InputError for a number of columns that the problem cannot have; ``allowed`` are the
         names that are let in, None for all.
         """
         self._allowed = None if allowed is None else frozenset(allowed)
         self._columns, self._check_columns = columns, check_columns
+        self._recipe, self._features = recipe, tuple(features)
         self._names = None if isinstance(expected, int) else list(expected)
         self.expected = expected if isinstance(expected, int) else len(expected)
         self._by_name: dict[str, Member] = {}
@@ -78,11 +89,13 @@ class Members:
         self.begun = False
         """Whether the rounds have begun: from then on the same clients with the same data take part."""
 
-    def restore(self, members: Sequence[Member], left_out: dict[str, int]) -> None:
+    def restore(self, members: Sequence[Member], left_out: dict[str, int], features: tuple[Column, ...]) -> None:
         """Expect the clients of a run that had begun, in federation order, all of them away from now on."""
         now = time.monotonic()
+        self._recipe = replace(self._recipe, features=features)
         for member in members:
-            member.away_since = now
+            member.away_since, member.schema = now, features
+            member.width = self._recipe.width(member.columns)
         self._by_name = {member.name: member for member in members}
         self._order, self._left_out, self.expected, self.begun = list(members), left_out, len(members), True
 
@@ -98,9 +111,7 @@ class Members:
 
         ``proven`` is the name in its certificate, if it has one.
         """
-        self._forget_vanished()
-        self._check_name(request.name, proven)
-        self._check(request)
+        recipe = self.probe(request, proven)
         known = self._by_name.get(request.name)
         if known is not None and (self.begun or known.link is not None or known.put_out):
             return self._join_again(known, request, proven=proven is not None)
@@ -109,15 +120,28 @@ class Members:
             raise NotAllowedError(f"{request.name!r} was away too long: the run went on without it in round {since}")
         if known is None and len(self._by_name) == self.expected:
             raise NotAllowedError(f"the run has its {self.expected} clients, and {request.name!r} is not one of them")
-        member = Member(request.name, request.rows, request.columns, request.shards)
+        schema, width = read_columns(request.schema), recipe.width(request.columns)
+        member = Member(request.name, request.rows, request.columns, request.shards, schema, width)
         self._by_name[member.name] = member
         self._order = None
         return member
 
+    def probe(self, request: pb.JoinRequest, proven: str | None = None) -> Recipe:
+        """Return the recipe that a client would get; raise a RefusedError that says why it cannot join as it is."""
+        self._forget_vanished()
+        self._check_name(request.name, proven)
+        return self._check(request)
+
     @property
     def columns(self) -> int | None:
-        """The columns of this run; None until its configuration or its first client has decided."""
-        return self._columns or next((member.columns for member in self._by_name.values()), None)
+        """The columns of the model; None until the configuration or the first client has decided."""
+        return self._columns or next((member.width for member in self._by_name.values()), None)
+
+    @property
+    def recipe(self) -> Recipe:
+        """How rows are made: with the columns of the first client, once there is one."""
+        first = next(iter(self._by_name.values()), None)
+        return self._recipe if first is None else agree(self._recipe, first.schema, first.name, self._features)
 
     def revoke(self) -> list[str]:
         """Put out the clients of a resumed run whose names are no longer allowed; return these."""
@@ -193,7 +217,7 @@ class Members:
         if self._names is not None and name not in self._names:
             raise NotAllowedError(f"{name!r} is not a client of this run; ask its coordinator to list the name")
 
-    def _check(self, request: pb.JoinRequest) -> None:
+    def _check(self, request: pb.JoinRequest) -> Recipe:
         name = request.name
         if request.protocol != PROTOCOL:
             raise MismatchError(
@@ -202,16 +226,26 @@ class Members:
             )
         if request.rows == 0 or request.shards == 0 or request.shards > request.rows:
             raise MismatchError(f"{name!r} has {request.rows} rows in {request.shards} shards; each shard needs a row")
-        columns = self.columns
         if request.rows > MOST_ROWS or request.columns > _MOST_COLUMNS:
             raise MismatchError(f"{name!r} has {request.rows} rows and {request.columns} columns, more than can be")
-        if request.columns == 0 or columns not in {None, request.columns}:
-            raise MismatchError(f"{name!r} has {request.columns} columns, but this run has {columns or 'at least one'}")
+        schema, known = read_columns(request.schema), self.recipe
+        if schema and len(schema) != request.columns:
+            raise ContractError(f"{request.columns} columns with {len(schema)} names")
+        if schema and self._by_name and not known.features:
+            raise MismatchError(f"{name!r} has columns with names, and others have joined whose columns have none")
+        recipe = agree(known, schema, name, self._features)
+        width, columns = recipe.width(request.columns), self.columns
+        if request.columns == 0 or columns not in {None, width}:
+            raise MismatchError(
+                f"{name!r} has {width} columns, but this run has {columns or 'at least one'}"
+                + (" (both with the intercept)" if recipe.intercept else "")
+            )
         try:
-            self._check_columns(request.columns)
+            self._check_columns(width)
         except InputError as error:  # it tells of H, which is not for clients
             _log.warning("%s client=%s", error, name)
-            raise MismatchError(f"{request.columns} columns do not fit this run; its coordinator knows why") from None
+            raise MismatchError(f"{width} columns do not fit this run; its coordinator knows why") from None
+        return recipe
 
     def _join_again(self, known: Member, request: pb.JoinRequest, *, proven: bool) -> Member:
         same = secrets.compare_digest(known.token, request.token)

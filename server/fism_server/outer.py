@@ -117,6 +117,12 @@ class ElasticNet(Separable):
             raise ProblemError("l1 must not be negative: H would not be convex")
         super().__init__(weight, _strong(l2), 0.0)
 
+    def sparing_last(self, n: int) -> ElasticNet:
+        """Return it for n columns, the last of which is left out of the 1-norm."""
+        l1 = np.full(n, self.l1) if isinstance(self.l1, float) else self.l1.copy()
+        l1[-1] = 0.0
+        return ElasticNet(l1, self.l2)
+
 
 class GroupLasso(OuterObjective):
     """sum over groups of weight_g |x_g| + l2 |x|^2 / 2: whole groups of columns are zero together.

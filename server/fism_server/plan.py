@@ -42,6 +42,12 @@ class Plan:
     inputs: dict[str, str]
     """A digest of every file that the configuration names, by the key that names it."""
 
+    def objective(self, n: int) -> OuterObjective:
+        """Return H for n columns; an intercept has no part in its 1-norm."""
+        if self.config.data.intercept and isinstance(self.outer, ElasticNet):
+            return self.outer.sparing_last(n)
+        return self.outer
+
     def start(self, n: int) -> Vector:
         """Return x_1, a point of X in n dimensions."""
         if self.fixed_start is not None:

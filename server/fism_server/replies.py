@@ -9,6 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from fism_common.exchange import Evaluation, Reply
+    from fism_common.moments import Moments
     from fism_common.sets import ConstraintSet
 
 _ROUNDING = 1e-9
@@ -46,6 +47,16 @@ def evaluation_fault(evaluation: Evaluation | None) -> str | None:
         return f"the loss on rows held out is {evaluation.loss}"
     if not 0 < evaluation.rows <= MOST_ROWS or (evaluation.right or 0) > evaluation.rows:
         return f"{evaluation.right} of {evaluation.rows} rows held out are said to be right"
+    return None
+
+
+def moments_fault(moments: Moments) -> str | None:
+    """Return why a client's moments cannot be used; None if they can."""
+    parts = [moments.count, moments.mean, moments.rest, moments.squares]
+    if not all(np.isfinite(part).all() and (np.abs(part) <= _LARGEST).all() for part in parts):
+        return "its moments have entries that are not finite"
+    if (moments.count < 0).any() or (moments.count > MOST_ROWS).any() or (moments.squares < 0).any():
+        return "its moments have counts or squares that cannot be"
     return None
 
 

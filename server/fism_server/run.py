@@ -18,7 +18,10 @@ from grpc_health.v1.health import aio as health
 
 from fism_common.channel import SERVER
 from fism_common.errors import ConfigError, InterruptedRunError, StoppedError, StoreError
-from fism_common.files import write_bytes, write_npz
+from fism_common.files import write_bytes
+from fism_common.model import Fitted, write_model
+from fism_common.moments import merge
+from fism_common.moments import scaling as scaling_of
 from fism_common.steps import warn_if_not_covered
 from fism_server.access import Connections
 from fism_server.config import Absent
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from fism_common.exchange import Evaluation
+    from fism_common.moments import Scaling
     from fism_server.access import Access
     from fism_server.hub import Gathered
     from fism_server.job import Job
@@ -65,10 +69,15 @@ async def _serve(job: Job, access: Access, progress: Progress, on_listening: Cal
     journal = Journal(job.store)
     connections = Connections()
     members = Members(
-        plan.config.federation.clients, plan.columns, plan.outer.check, allowed=plan.config.security.allowed
+        plan.config.federation.clients,
+        plan.columns,
+        plan.outer.check,
+        allowed=plan.config.security.allowed,
+        recipe=plan.config.data.recipe(),
+        features=plan.config.data.features or (),
     )
     if job.saved is not None:
-        members.restore(job.saved.members, job.saved.left_out)
+        members.restore(job.saved.members, job.saved.left_out, job.saved.features)
         revoked = ", ".join(members.revoke())
         if revoked and limits.absent is Absent.WAIT:
             job.store.close()
@@ -76,7 +85,8 @@ async def _serve(job: Job, access: Access, progress: Progress, on_listening: Cal
                 f"{revoked} began the run and is no longer allowed: go on without it, by limits.absent=continue"
             )
     absence = math.inf if limits.absent is Absent.WAIT else limits.absence
-    hub = Hub(members, plan.constraint, journal, round_limit=limits.round, absence=absence)
+    measured = members.recipe.measured
+    hub = Hub(members, plan.constraint, journal, round_limit=limits.round, absence=absence, measured=measured)
     secure = access.tls is not None
     service = FederationService(job.run_id, plan, members, hub, journal, connections, secure=secure)
     server, health_server = grpc.aio.server(options=SERVER), grpc.aio.server(options=SERVER)
@@ -133,6 +143,7 @@ class Run:
         self._plan, self._store, self._limits = job.plan, job.store, job.plan.config.limits
         self._members, self._hub = members, hub
         self._rounds: Rounds | None = None
+        self._scaling: Scaling | None = None
 
     async def run(self) -> dict[str, Any]:
         """Return the summary of the finished run."""
@@ -172,20 +183,37 @@ class Run:
         """Return the rounds: from the start once all clients are there, or from where the run was saved."""
         plan, stop, saved = self._plan, self._plan.config.stop, self._job.saved
         members = await self._hub.everyone() if saved is None else self._members.in_order()
-        m, n = sum(member.rows for member in members), members[0].columns
+        m, n = sum(member.rows for member in members), members[0].width
+        outer = plan.objective(n)
         strict = plan.config.steps.strict and saved is None  # a run that had begun may have gone on with fewer rows
-        warn_if_not_covered(plan.steps, m, plan.outer.modulus, strict=strict)
+        warn_if_not_covered(plan.steps, m, outer.modulus, strict=strict)
         state = State.at(1, plan.start(n)) if saved is None or saved.state is None else saved.state
-        rounds = Rounds(plan.outer, plan.steps, m=m, state=state, last_round=stop.rounds, tolerance=stop.tolerance)
+        rounds = Rounds(outer, plan.steps, m=m, state=state, last_round=stop.rounds, tolerance=stop.tolerance)
         self._journal.round = state.round
         if saved is None:
             self._members.begun = True
-            self._store.begin(members, state)
+            self._store.begin(members, state, self._members.recipe.features)
             self._progress.say(f"{len(members)} clients, {m} rows, {n} columns: the rounds begin")
         else:
             self._journal.note(Kind.RESUMED, "", f"{len(members)} clients, {m} rows")
             self._progress.say(f"{len(members)} clients, {m} rows, {n} columns: resumed in round {state.round}")
+        if self._members.recipe.measured:
+            await self._measure(None if saved is None else saved.scaling)
         return rounds
+
+    async def _measure(self, scaling: Scaling | None) -> None:
+        """Tell every client the scaling of the columns: as it was saved, or as the clients' moments give it."""
+        if scaling is None:
+            try:
+                moments = merge(await self._hub.measure())
+            except AbsentError as absent:
+                raise StoppedError(
+                    f"{absent} before the columns were measured; go on with fism server --resume {self._job.out}"
+                ) from None
+            scaling = scaling_of(moments)
+            self._store.scale(scaling)
+        self._scaling = scaling
+        self._hub.set_up(scaling)
 
     async def _round(self, rounds: Rounds) -> None:
         began, k = time.perf_counter(), rounds.state.round
@@ -248,12 +276,18 @@ class Run:
                 for one in self._members.in_order()
             ],
             "events": self._store.event_counts(),
-            "files": {name: str(out / name) for name in ("model.npz", "summary.json", "run.sqlite")},
+            "files": {name: str(out / name) for name in ("model.npz", "model.json", "summary.json", "run.sqlite")},
         }
         if held is not None:
             summary["held_out"] = {"rows": held.rows, "right": held.right, "loss": held.loss}
         try:
-            write_npz(out / "model.npz", x=state.x, weighted=state.weighted, average=state.average)
+            fitted = Fitted(state.x, self._plan.loss, self._members.recipe, self._scaling)
+            told = {key: summary[key] for key in ("run", "name", "rounds", "stopped", "inner")}
+            told["constraint"] = self._plan.config.inner.constraint.model_dump(
+                mode="json", by_alias=True, exclude_unset=True
+            )
+            told["clients"] = [{"name": one.name, "rows": one.rows} for one in self._members.in_order()]
+            write_model(out / "model", fitted, told, weighted=state.weighted, average=state.average)
             write_bytes(out / "summary.json", json.dumps(summary, indent=2).encode() + b"\n")
         except OSError as error:
             raise StoreError(

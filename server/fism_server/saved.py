@@ -6,14 +6,18 @@ import json
 import sqlite3
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import numpy as np
 
+from fism_common.columns import Column
+from fism_common.columns import Kind as ColumnKind
 from fism_common.errors import ConfigError, StoreError
+from fism_common.moments import SCALING, Scaling
 from fism_server.events import Event, Kind
 from fism_server.members import Member
 from fism_server.rounds import Record, State, Stop
-from fism_server.store import FILE, VECTORS, checksum, damaged
+from fism_server.store import ALWAYS, FILE, VECTORS, checksum, damaged
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +36,8 @@ class Saved:
     """Those whom the run went on without, and from which round."""
     state: State | None
     """Where to go on; None if the rounds had not begun."""
+    features: tuple[Column, ...] = ()
+    scaling: Scaling | None = None
 
 
 def load(database: sqlite3.Connection, file: Path) -> Saved:
@@ -43,6 +49,8 @@ def load(database: sqlite3.Connection, file: Path) -> Saved:
             "SELECT name, rows, columns, shards, digest, left_out FROM clients ORDER BY position"
         ).fetchall()
         state = _newest(database) if rows else None
+        features = tuple(Column(name, ColumnKind(kind)) for name, kind in facts.get("features", []))
+        scaling = _scaling(database, facts["scaling"]) if "scaling" in facts else None
     except (sqlite3.Error, ValueError, TypeError) as error:
         raise damaged(file, error) from error
     if rows and state is None:
@@ -50,7 +58,8 @@ def load(database: sqlite3.Connection, file: Path) -> Saved:
     if sound != "ok":
         raise damaged(file, sound)
     members = [Member(row[0], row[1], row[2], row[3], digest=row[4]) for row in rows if row[5] is None]
-    return Saved(facts, members, {row[0]: row[5] for row in rows if row[5] is not None}, state)
+    left_out = {row[0]: row[5] for row in rows if row[5] is not None}
+    return Saved(facts, members, left_out, state, features, scaling)
 
 
 def _newest(database: sqlite3.Connection) -> State | None:
@@ -67,6 +76,15 @@ def _newest(database: sqlite3.Connection) -> State | None:
         if checksum(state) == crc:
             return state
     return None
+
+
+def _scaling(database: sqlite3.Connection, crc: int) -> Scaling:
+    """Return the scaling of the columns; raise ValueError if it is not as it was written."""
+    found: dict[str, bytes] = dict(database.execute("SELECT name, entries FROM vectors WHERE slot = ?", (ALWAYS,)))
+    entries = [found.get(name, b"") for name in SCALING]
+    if crc32(b"".join(entries)) != crc:
+        raise ValueError("the scaling of its columns is not as it was written")
+    return Scaling(*map(_vector, entries))
 
 
 def _record(database: sqlite3.Connection, round_: int) -> Record | None:

@@ -10,6 +10,8 @@ import grpc
 import grpc.aio
 from grpc_health.v1 import health_pb2
 
+from fism_common import __version__
+from fism_common.columns import recipe_message
 from fism_common.errors import ContractError, FismError, MismatchError, NotJoinedError, meaning
 from fism_common.pb import federation_pb2 as pb
 from fism_common.terms import loss_message, set_message
@@ -21,6 +23,7 @@ from fism_server.link import Link
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from fism_common.columns import Recipe
     from fism_server.access import Connections
     from fism_server.events import Journal
     from fism_server.hub import Hub
@@ -94,16 +97,25 @@ class FederationService:
             request = read_message(pb.JoinRequest, raw)
             if self.over:
                 raise MismatchError("the run is over")
-            member = self._members.join(request, self._identity(context))
+            caller = self._identity(context)
+            if request.probe:
+                return self._terms(self._members.probe(request, caller))
+            member = self._members.join(request, caller)
         except FismError as error:
             await self._refuse(context, error, request.name)
         _log.info("joined client=%s rows=%d shards=%d", member.name, member.rows, member.shards)
+        terms = self._terms(self._members.recipe)
+        terms.token = member.token
+        return terms
+
+    def _terms(self, recipe: Recipe) -> pb.JoinReply:
         return pb.JoinReply(
             run_id=self._run_id,
-            token=member.token,
             loss=loss_message(self._plan.loss),
             set=set_message(self._plan.constraint),
             round=self._hub.round,
+            recipe=recipe_message(recipe),
+            version=__version__,
         )
 
     async def Round(self, _: AsyncIterator[bytes], context: Stream) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from zlib import crc32
 
 from fism_common.errors import ConfigError, StoreError
+from fism_common.moments import SCALING
 from fism_common.wire import as_entries
 from fism_server.times import Times, pack_times
 
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from fism_common.columns import Column
     from fism_common.exchange import Evaluation
+    from fism_common.moments import Scaling
     from fism_server.events import Event
     from fism_server.members import Member
     from fism_server.rounds import Record, State
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 FILE = "run.sqlite"
 VECTORS = ("x", "gamma_sum_x", "k_sum_x")
+ALWAYS = -1
+"""The slot of vectors that belong to every state."""
 _SCHEMA = """
 CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE clients (position INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, rows INTEGER NOT NULL,
@@ -110,13 +115,23 @@ class Store:
         (self._saved,) = self.database.execute("SELECT coalesce(max(saved), 0) FROM state").fetchone()
         self._events.update(dict(self.database.execute("SELECT kind, count(*) FROM events GROUP BY kind")))
 
-    def begin(self, members: Sequence[Member], state: State) -> None:
-        """Write who takes part, and where the run begins."""
+    def begin(self, members: Sequence[Member], state: State, features: Sequence[Column] = ()) -> None:
+        """Write who takes part, with which columns, and where the run begins."""
         clients = [(i, m.name, m.rows, m.columns, m.shards, m.digest) for i, m in enumerate(members)]
         with self._transaction():
             self.database.executemany("INSERT INTO clients VALUES (?, ?, ?, ?, ?, ?, NULL)", clients)
+            self._describe({"features": [[column.name, str(column.kind)] for column in features]})
             self._write(state)
         self._written()
+
+    def scale(self, scaling: Scaling) -> None:
+        """Write the scaling of the columns."""
+        vectors = {name: as_entries(getattr(scaling, name)) for name in SCALING}
+        with self._transaction():
+            for name, vector in vectors.items():
+                row = (ALWAYS, name, vector.data)
+                self.database.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", row)
+            self._describe({"scaling": crc32(b"".join(vector.data for vector in vectors.values()))})
 
     def rewind(self, round_: int) -> None:
         """Forget the records of a round and those after it: they are computed anew."""

@@ -9,14 +9,12 @@ from contextlib import contextmanager
 import grpc
 import pytest
 
-from fism_client.session import Introduction, Session
+from fism_client.data.matrix import Matrix
+from fism_client.participant import Participant
+from fism_client.session import Session
 from fism_client.shard import Shard
-from fism_client.site import Site
 from fism_common.errors import ContractError, MismatchError
-from fism_common.losses import named_loss
 from fism_common.pb import federation_pb2 as pb
-from fism_common.sets import ConstraintSet
-from fism_common.terms import NamedLoss
 
 SHARD = Shard.of([[1.0, 2.0]], [1.0])
 PROBLEM = pb.JoinReply(run_id="r", token=b"t", loss=pb.Loss(name="squared"), set=pb.Set(box=pb.Box(lo=-1, hi=1)))
@@ -42,11 +40,7 @@ def answering(*joins: bytes, stream: tuple[bytes, ...] = ()) -> Iterator[str]:
 
 def session(address: str) -> Session:
     """Return a client."""
-
-    def make(loss: NamedLoss, constraint: ConstraintSet) -> Site:
-        return Site(SHARD, None, named_loss(loss.name), constraint, 1)
-
-    return Session(address, Introduction(name="a", rows=1, columns=2), make, patience=5)
+    return Session(address, Participant("a", Matrix("rows", SHARD)), patience=5)
 
 
 @pytest.mark.parametrize("joins", [(b"\xff",), (PROBLEM.SerializeToString(),)], ids=["join", "stream"])

@@ -25,9 +25,9 @@ import sys
 from pathlib import Path
 import numpy as np
 import fism
-from fism_client.files import read_shard
+from fism_client.data.arrays import read_npz
 
-shards = [read_shard(Path("/data", name, "shard.npz")).hold_out(0.25, seed=1)[0] for name in sys.argv[2:]]
+shards = [read_npz(Path("/data", name, "shard.npz")).hold_out(0.25, seed=1)[0] for name in sys.argv[2:]]
 problem = fism.Problem("logistic", fism.Box(-10, 10), fism.SquaredNorm())
 start = np.random.default_rng(1).uniform(np.full(31, -10.0), np.full(31, 10.0))
 steps = fism.PowerSteps(gamma=1.0, a=0.7, lam=2.0, b=0.2)

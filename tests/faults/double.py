@@ -9,13 +9,13 @@ from pathlib import Path
 import grpc
 import numpy as np
 
-from fism_client.files import read_shard
+from fism_client.data.arrays import read_npz
 from fism_client.site import Site
 from fism_common.exchange import Order
 from fism_common.losses import named_loss
 from fism_common.pb import federation_pb2 as pb
 from fism_common.terms import read_set
-from fism_common.wire import pack
+from fism_common.wire import PROTOCOL, pack
 
 PATIENCE = 30.0
 
@@ -34,7 +34,7 @@ class Double:
         self._round: grpc.StreamStreamMultiCallable[bytes, pb.ServerMessage] = self._channel.stream_stream(
             "/fism.v1.Federation/Round", response_deserializer=pb.ServerMessage.FromString
         )
-        self._name, self._shard = name, read_shard(file)
+        self._name, self._shard = name, read_npz(file)
         self._site: Site | None = None
         self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._inbox: Iterator[pb.ServerMessage] = iter(())
@@ -42,7 +42,7 @@ class Double:
     def open(self) -> None:
         """Join, and open a stream."""
         shard = self._shard
-        request = pb.JoinRequest(protocol=1, name=self._name, rows=shard.count, columns=shard.columns, shards=1)
+        request = pb.JoinRequest(protocol=PROTOCOL, name=self._name, rows=shard.count, columns=shard.columns, shards=1)
         joined = self._join(request, timeout=PATIENCE)
         self._site = Site(shard, None, named_loss(joined.loss.name), read_set(joined.set, {}), 1)
         self._outbox = queue.SimpleQueue()

@@ -13,7 +13,7 @@ import pytest
 from google.protobuf.message import DecodeError
 
 from fism_common.pb import federation_pb2 as pb
-from fism_common.wire import pack
+from fism_common.wire import PROTOCOL, pack
 
 from ..federation.harness import assert_same_bytes, client, end, events, facts, federation, server
 from .double import PATIENCE, Double
@@ -255,7 +255,9 @@ def test_ten_thousand_mutated_messages_do_no_harm(tmp_path: Path) -> None:
         strangers = grpc.insecure_channel(running.address)
         joins: grpc.UnaryUnaryMultiCallable[bytes, bytes] = strangers.unary_unary("/fism.v1.Federation/Join")
         rounds: grpc.StreamStreamMultiCallable[bytes, bytes] = strangers.stream_stream("/fism.v1.Federation/Round")
-        wish = pb.JoinRequest(protocol=1, name="c1", rows=7, columns=5, shards=1, token=b"t" * 16).SerializeToString()
+        wish = pb.JoinRequest(
+            protocol=PROTOCOL, name="c1", rows=7, columns=5, shards=1, token=b"t" * 16
+        ).SerializeToString()
         first = pb.ClientMessage(opening=pb.Opening(token=b"t" * 16)).SerializeToString()
         sizes = []
         for i in range(4000):

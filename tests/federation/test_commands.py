@@ -139,7 +139,9 @@ def test_client_without_what_it_needs_is_told_so() -> None:
     done = fism_command("client", "--server", "127.0.0.1:1")
     assert done.returncode == 2
     assert "name: is missing" in done.stderr
-    assert "data: is missing" in done.stderr
+    done = fism_command("client", "--server", "127.0.0.1:1", "--name", "a")
+    assert done.returncode == 2
+    assert "give either data, a file, or query, in SQL" in done.stderr
 
 
 def test_rows_held_out_are_not_trained_on_and_are_counted(tmp_path: Path) -> None:

@@ -8,30 +8,37 @@ from pathlib import Path
 import grpc
 import numpy as np
 
+import fism
 from fism_common.pb import federation_pb2 as pb
 from fism_common.pb import federation_pb2_grpc as rpc
+from fism_common.wire import PROTOCOL
 
 from .harness import client, end, federation, server
 from .tap import Tap
 
 # All that a server can say to a client, and all that a client can say back. A new field needs a place here.
 WORDS = {
-    "JoinReply": ["run_id", "token", "loss", "set", "round"],
+    "JoinReply": ["run_id", "token", "loss", "set", "round", "recipe", "version"],
+    "Recipe": ["features", "levels", "unknown", "missing", "fill", "intercept", "standardise"],
+    "Levels": ["level"],
     "Loss": ["name", "parameters"],
     "Set": ["box", "ball", "simplex", "l1_ball"],
     "Box": ["lo", "hi"],
     "Ball": ["radius", "has_center"],
     "Simplex": ["total"],
     "L1Ball": ["radius"],
-    "ServerMessage": ["setup", "order", "closing", "refused", "goodbye"],
-    "Setup": ["offset", "lo", "hi", "center"],
+    "ServerMessage": ["setup", "order", "closing", "refused", "goodbye", "measure"],
+    "Measure": ["attempt"],
+    "Setup": ["offset", "lo", "hi", "center", "mean", "rest", "spread"],
     "Order": ["round", "attempt", "gamma", "weight", "offset", "x", "h", "evaluate"],
     "Closing": ["offset", "x"],
     "Refused": ["round", "reason", "put_out"],
     "Goodbye": ["finished", "reason"],
     "StatusReply": ["run_id", "round", "clients_present", "clients_expected"],
-    "JoinRequest": ["protocol", "name", "rows", "columns", "shards", "token"],
-    "ClientMessage": ["opening", "reply", "closed", "leaving"],
+    "JoinRequest": ["protocol", "name", "rows", "columns", "shards", "token", "schema", "version", "probe"],
+    "Column": ["name", "kind"],
+    "ClientMessage": ["opening", "reply", "closed", "leaving", "moments"],
+    "Moments": ["attempt", "offset", "count", "mean", "rest", "squares"],
     "Opening": ["token", "shard_digest"],
     "Reply": ["round", "attempt", "inner", "seconds", "offset", "x", "evaluation"],
     "Evaluation": ["rows", "right", "loss"],
@@ -80,7 +87,9 @@ def test_every_byte_that_a_client_receives_is_accounted_for(tmp_path: Path) -> N
         tap = Tap(running.address)
         with grpc.insecure_channel(running.address) as channel:
             stub = rpc.FederationStub(channel)
-            joined_first = stub.Join(pb.JoinRequest(protocol=1, name="b", rows=7, columns=5, shards=1), timeout=10)
+            joined_first = stub.Join(
+                pb.JoinRequest(protocol=PROTOCOL, name="b", rows=7, columns=5, shards=1), timeout=10
+            )
             status = stub.Status(pb.StatusRequest(token=joined_first.token), timeout=10)
         clients = [client(tap.address, "a", given.files[0]), client(running.address, "b", given.files[1])]
         assert [end(one)[0] for one in clients] == [0, 0]
@@ -92,6 +101,7 @@ def test_every_byte_that_a_client_receives_is_accounted_for(tmp_path: Path) -> N
     reply = pb.JoinReply.FromString(joined)
     public = pb.JoinReply(run_id=reply.run_id, token=reply.token, loss=pb.Loss(name="logistic"))
     public.set.box.lo, public.set.box.hi = -2.0, 2.0
+    public.recipe.unknown, public.recipe.missing, public.version = "refuse", "refuse", fism.__version__
     assert joined == public.SerializeToString()
 
     orders = [message for message in map(pb.ServerMessage.FromString, rest) if message.HasField("order")]

@@ -13,6 +13,7 @@ import pytest
 
 from fism_common.pb import federation_pb2 as pb
 from fism_common.pb import federation_pb2_grpc as rpc
+from fism_common.wire import PROTOCOL
 
 from .harness import assert_same_bytes, client, end, federation, fism_command, server
 
@@ -59,7 +60,7 @@ def test_name_that_stays_taken_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "code", "reason"),
     [
-        ({"protocol": 99}, "FAILED_PRECONDITION", "version 99.*version 1.*same version of fism"),
+        ({"protocol": 99}, "FAILED_PRECONDITION", "version 99.*version 2.*same version of fism"),
         ({"name": ""}, "INVALID_ARGUMENT", "1 to 64 printable"),
         ({"name": "a\nb"}, "INVALID_ARGUMENT", "1 to 64 printable"),
         ({"rows": 0}, "FAILED_PRECONDITION", "each shard needs a row"),
@@ -74,7 +75,7 @@ def test_join_that_does_not_fit_gets_a_status_and_a_reason(
     """As a client of another make would see it."""
     given = federation(tmp_path, 2)
     with server(given.config, tmp_path / "run") as running, grpc.insecure_channel(running.address) as channel:
-        request = {"protocol": 1, "name": "a", "rows": 3, "columns": 5, "shards": 1} | change
+        request = {"protocol": PROTOCOL, "name": "a", "rows": 3, "columns": 5, "shards": 1} | change
         with pytest.raises(grpc.RpcError, match=f"(?s){code}.*{reason}"):
             rpc.FederationStub(channel).Join(pb.JoinRequest(**request), timeout=10)  # type: ignore[arg-type]
 
@@ -122,9 +123,9 @@ def test_message_beyond_the_limit_is_refused(tmp_path: Path) -> None:
     ):
         stub = rpc.FederationStub(channel)
         with pytest.raises(grpc.RpcError, match=r"INVALID_ARGUMENT[\s\S]*printable"):
-            stub.Join(pb.JoinRequest(protocol=1, name="a" * (2**22 - 100)), timeout=10)
+            stub.Join(pb.JoinRequest(protocol=PROTOCOL, name="a" * (2**22 - 100)), timeout=10)
         with pytest.raises(grpc.RpcError, match="RESOURCE_EXHAUSTED"):
-            stub.Join(pb.JoinRequest(protocol=1, name="a" * 2**22), timeout=10)
+            stub.Join(pb.JoinRequest(protocol=PROTOCOL, name="a" * 2**22), timeout=10)
 
 
 def test_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:

@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fism_client.session import Introduction, Session
+from fism_client.data.matrix import Matrix
+from fism_client.participant import Participant
+from fism_client.session import Session
 from fism_client.shard import Shard
-from fism_client.site import Site
+from fism_client.site import Worker
 from fism_common.exchange import Evaluation, Order, Reply
-from fism_common.losses import named_loss
+from fism_common.moments import Scaling
 from fism_common.sets import ConstraintSet
 from fism_common.terms import NamedLoss
 from fism_common.vectors import Vector
@@ -62,7 +64,7 @@ def test_order_without_a_list_is_by_the_bytes_of_names(tmp_path: Path) -> None:
 class Queued:
     """A worker that answers only when the one before it in a given queue has."""
 
-    def __init__(self, site: Site, before: threading.Semaphore | None, after: threading.Semaphore) -> None:
+    def __init__(self, site: Worker, before: threading.Semaphore | None, after: threading.Semaphore) -> None:
         """Take the site, and the places in the queue."""
         self._site, self._before, self._after = site, before, after
 
@@ -90,14 +92,15 @@ def test_replies_are_added_in_federation_order_whenever_they_arrive(tmp_path: Pa
     with server(given.config, tmp_path / "run") as running:
 
         def take_part(i: int) -> None:
-            shard = Shard.of(*given.pairs[i])
+            class Late(Participant):
+                """Answers in its turn."""
 
-            def make(loss: NamedLoss, constraint: ConstraintSet) -> Queued:
-                site = Site(shard, None, named_loss(loss.name), constraint, 1)
-                return Queued(site, turns[i + 1] if i < 2 else None, turns[i])
+                def worker(self, told: NamedLoss, constraint: ConstraintSet, scaling: Scaling | None) -> Queued:
+                    site = super().worker(told, constraint, scaling)
+                    return Queued(site, turns[i + 1] if i < 2 else None, turns[i])
 
-            who = Introduction(name=f"c{i}", rows=shard.count, columns=shard.columns)
-            results[i] = Session(running.address, who, make).run()
+            late = Late(f"c{i}", Matrix("rows", Shard.of(*given.pairs[i])))
+            results[i] = Session(running.address, late).run()
 
         results: dict[int, Vector] = {}
         threads = [threading.Thread(target=take_part, args=(i,)) for i in range(3)]

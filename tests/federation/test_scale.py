@@ -14,18 +14,17 @@ from .harness import PATIENCE, Server, client, federation, server
 SESSIONS = """
 import asyncio, sys
 import numpy as np
-from fism_client.session import Introduction, Session
+from fism_client.data.matrix import Matrix
+from fism_client.participant import Participant
+from fism_client.session import Session
 from fism_client.shard import Shard
-from fism_client.site import Site
-from fism_common.losses import named_loss
 
 address, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 
 def session(i):
     rng = np.random.default_rng(i)
     shard = Shard.of(rng.normal(size=(4, 5)), np.where(rng.random(4) < 0.5, -1.0, 1.0))
-    who = Introduction(name=f"c{i:03}", rows=4, columns=5)
-    return Session(address, who, lambda loss, X: Site(shard, None, named_loss(loss.name), X, 1))
+    return Session(address, Participant(f"c{i:03}", Matrix("rows", shard)))
 
 async def take_part():
     return await asyncio.gather(*(session(i).take_part() for i in range(first, first + count)))

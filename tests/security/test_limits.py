@@ -130,7 +130,7 @@ match kind:
         stub = rpc.FederationStub(grpc.secure_channel(address, credentials, options))
         for i in range(10_000):
             try:
-                wish = pb.JoinRequest(protocol=1, name=f"wrong-{i}", rows=2**40, columns=2**31, shards=1)
+                wish = pb.JoinRequest(protocol=PROTOCOL, name=f"wrong-{i}", rows=2**40, columns=2**31, shards=1)
                 stub.Join(wish, timeout=60)
             except grpc.RpcError:
                 pass

@@ -21,6 +21,7 @@ from fism.certs import init, issue
 from fism_common.pb import federation_pb2 as pb
 from fism_common.pb import federation_pb2_grpc as rpc
 from fism_common.tls import TlsFiles
+from fism_common.wire import PROTOCOL
 
 from ..federation.harness import (
     Federation,
@@ -143,7 +144,7 @@ def test_server_trusts_no_client_to_look_at_its_own_files(given: Federation, cer
     with server(given.config, tmp_path / "run", "--certs", certs) as running:
         for folder, name in ((certs, None), (certs, "old"), (other, NAMES[0])):
             with channel(running, folder, name, certs) as opened, pytest.raises(grpc.RpcError, match="UNAVAILABLE"):
-                rpc.FederationStub(opened).Join(pb.JoinRequest(protocol=1, name=NAMES[0]), timeout=QUICK)
+                rpc.FederationStub(opened).Join(pb.JoinRequest(protocol=PROTOCOL, name=NAMES[0]), timeout=QUICK)
         running.wait_for(r"refused: \d+ connections without a valid certificate, or without a call")
 
 
@@ -154,7 +155,7 @@ def test_client_cannot_speak_for_another(given: Federation, certs: Path, tmp_pat
         channel(running, certs, NAMES[0]) as mine,
         channel(running, certs, NAMES[1]) as others,
     ):
-        wish = {"protocol": 1, "rows": 3, "columns": 5, "shards": 1}
+        wish = {"protocol": PROTOCOL, "rows": 3, "columns": 5, "shards": 1}
         told = f"(?s)PERMISSION_DENIED.*your certificate is of '{NAMES[1]}'"
         with pytest.raises(grpc.RpcError, match=told):
             rpc.FederationStub(others).Join(pb.JoinRequest(name=NAMES[0], **wish), timeout=QUICK)  # type: ignore[arg-type]
@@ -171,13 +172,13 @@ def test_status_is_told_to_clients_of_the_run_only(given: Federation, certs: Pat
             rpc.FederationStub(opened).Status(pb.StatusRequest(), timeout=QUICK)
         with channel(running, certs, NAMES[0]) as opened:
             stub = rpc.FederationStub(opened)
-            stub.Join(pb.JoinRequest(protocol=1, name=NAMES[0], rows=3, columns=5, shards=1), timeout=QUICK)
+            stub.Join(pb.JoinRequest(protocol=PROTOCOL, name=NAMES[0], rows=3, columns=5, shards=1), timeout=QUICK)
             assert stub.Status(pb.StatusRequest(), timeout=QUICK).clients_expected == 2
     with server(given.config, tmp_path / "plain") as running, grpc.insecure_channel(running.address) as opened:
         stub = rpc.FederationStub(opened)
         with pytest.raises(grpc.RpcError, match=r"(?s)PERMISSION_DENIED.*only clients of the run"):
             stub.Status(pb.StatusRequest(), timeout=QUICK)
-        joined = stub.Join(pb.JoinRequest(protocol=1, name=NAMES[0], rows=3, columns=5, shards=1), timeout=QUICK)
+        joined = stub.Join(pb.JoinRequest(protocol=PROTOCOL, name=NAMES[0], rows=3, columns=5, shards=1), timeout=QUICK)
         assert stub.Status(pb.StatusRequest(token=joined.token), timeout=QUICK).clients_expected == 2
 
 

@@ -6,13 +6,14 @@ import pytest
 
 from fism_common.errors import MismatchError, NameTakenError, NotAllowedError, NotJoinedError, ProblemError
 from fism_common.pb import federation_pb2 as pb
+from fism_common.wire import PROTOCOL
 from fism_server.link import Link
 from fism_server.members import Member, Members
 
 
 def request(name: str = "a", rows: int = 3, columns: int = 2, shards: int = 1, token: bytes = b"") -> pb.JoinRequest:
     """Return a wish to join."""
-    return pb.JoinRequest(protocol=1, name=name, rows=rows, columns=columns, shards=shards, token=token)
+    return pb.JoinRequest(protocol=PROTOCOL, name=name, rows=rows, columns=columns, shards=shards, token=token)
 
 
 def connect(member: Member) -> Member:

@@ -53,7 +53,7 @@ def test_state_comes_back_as_it_was(store: Store, tmp_path: Path) -> None:
     assert saved.state.x.tobytes() == state.x.tobytes()
     assert (saved.state.last, saved.state.stopped, saved.state.since) == (state.last, Stop.TOLERANCE, 9)
     assert [(m.name, m.rows, m.digest) for m in saved.members] == [("a", 3, b"d"), ("b", 4, b"e")]
-    assert saved.facts == {"id": "run"}
+    assert saved.facts == {"id": "run", "features": []}
 
 
 def test_times_are_of_the_clients_that_were_there(store: Store) -> None:

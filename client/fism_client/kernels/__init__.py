@@ -8,15 +8,19 @@ with at_home():
     from fism_client.kernels.gradients import dense_gradient, sparse_gradient
     from fism_client.kernels.regions import Region, project
     from fism_client.kernels.sparse import lazy_ball_pass, lazy_box_pass
+    from fism_client.kernels.svmlight import WIDTH, Room, parse
 
 __all__ = [
+    "WIDTH",
     "Formula",
     "Region",
+    "Room",
     "dense_gradient",
     "dense_pass",
     "lazy_ball_pass",
     "lazy_box_pass",
     "measure_two",
+    "parse",
     "project",
     "scattered_pass",
     "sparse_gradient",

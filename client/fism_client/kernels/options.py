@@ -21,3 +21,7 @@ INLINED: Final[Options] = {**COMPILED, "forceinline": True}
 
 # Where the order of operations is the point: reassociated, (x - top) - tau would be x - (top + tau).
 EXACT: Final[Options] = {**INLINED, "fastmath": {"contract", "nsz"}}
+
+# Every operation as it is written: numbers are read to the last bit.
+PARSING: Final[Options] = {"cache": True, "nogil": True}
+READING: Final[Options] = {**PARSING, "forceinline": True}

@@ -35,6 +35,9 @@ class JoinRequest(_message.Message):
     COLUMNS_FIELD_NUMBER: _builtins.int
     SHARDS_FIELD_NUMBER: _builtins.int
     TOKEN_FIELD_NUMBER: _builtins.int
+    SCHEMA_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    PROBE_FIELD_NUMBER: _builtins.int
     protocol: _builtins.int
     """The version of this contract that the client speaks."""
     name: _builtins.str
@@ -45,6 +48,14 @@ class JoinRequest(_message.Message):
     """How many virtual clients it counts as: its rows are split into as many parts, in order."""
     token: _builtins.bytes
     """The token of an earlier join, from a client that comes back."""
+    version: _builtins.str
+    """The client's version of fism."""
+    probe: _builtins.bool
+    """Only asks whether it could join."""
+    @_builtins.property
+    def schema(self) -> _containers.RepeatedCompositeFieldContainer[Global___Column]:
+        """The names and kinds of its columns, never a value of them; none where columns have no names."""
+
     def __init__(
         self,
         *,
@@ -54,14 +65,42 @@ class JoinRequest(_message.Message):
         columns: _builtins.int = ...,
         shards: _builtins.int = ...,
         token: _builtins.bytes = ...,
+        schema: _abc.Iterable[Global___Column] | None = ...,
+        version: _builtins.str = ...,
+        probe: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "name", b"name", "protocol", b"protocol", "rows", b"rows", "shards", b"shards", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "name", b"name", "probe", b"probe", "protocol", b"protocol", "rows", b"rows", "schema", b"schema", "shards", b"shards", "token", b"token", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JoinRequest: _TypeAlias = JoinRequest  # noqa: Y015
+
+@_typing.final
+class Column(_message.Message):
+    """A column of a client's table."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    kind: _builtins.str
+    """number, text or time."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        kind: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Column: _TypeAlias = Column  # noqa: Y015
 
 @_typing.final
 class JoinReply(_message.Message):
@@ -74,15 +113,21 @@ class JoinReply(_message.Message):
     LOSS_FIELD_NUMBER: _builtins.int
     SET_FIELD_NUMBER: _builtins.int
     ROUND_FIELD_NUMBER: _builtins.int
+    RECIPE_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     token: _builtins.bytes
     """Binds the Round stream to this join."""
     round: _builtins.int
     """The round to go on from."""
+    version: _builtins.str
+    """The server's version of fism."""
     @_builtins.property
     def loss(self) -> Global___Loss: ...
     @_builtins.property
     def set(self) -> Global___Set: ...
+    @_builtins.property
+    def recipe(self) -> Global___Recipe: ...
     def __init__(
         self,
         *,
@@ -91,14 +136,110 @@ class JoinReply(_message.Message):
         loss: Global___Loss | None = ...,
         set: Global___Set | None = ...,
         round: _builtins.int = ...,
+        recipe: Global___Recipe | None = ...,
+        version: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["loss", b"loss", "set", b"set"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["loss", b"loss", "recipe", b"recipe", "set", b"set"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["loss", b"loss", "round", b"round", "run_id", b"run_id", "set", b"set", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["loss", b"loss", "recipe", b"recipe", "round", b"round", "run_id", b"run_id", "set", b"set", "token", b"token", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___JoinReply: _TypeAlias = JoinReply  # noqa: Y015
+
+@_typing.final
+class Recipe(_message.Message):
+    """How every client makes rows of its columns, in the same way."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class LevelsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___Levels: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___Levels | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    FEATURES_FIELD_NUMBER: _builtins.int
+    LEVELS_FIELD_NUMBER: _builtins.int
+    UNKNOWN_FIELD_NUMBER: _builtins.int
+    MISSING_FIELD_NUMBER: _builtins.int
+    FILL_FIELD_NUMBER: _builtins.int
+    INTERCEPT_FIELD_NUMBER: _builtins.int
+    STANDARDISE_FIELD_NUMBER: _builtins.int
+    unknown: _builtins.str
+    """What to do with a level that is not listed: refuse, or other."""
+    missing: _builtins.str
+    """What to do with a missing number: refuse, or mean; empty if there is a number to fill in."""
+    fill: _builtins.float
+    intercept: _builtins.bool
+    """Whether a column of ones comes last."""
+    standardise: _builtins.str
+    """full, scale, or nothing."""
+    @_builtins.property
+    def features(self) -> _containers.RepeatedCompositeFieldContainer[Global___Column]:
+        """In this order; none where columns have no names."""
+
+    @_builtins.property
+    def levels(self) -> _containers.MessageMap[_builtins.str, Global___Levels]:
+        """Of the columns that are categories: each level becomes a column of zeros and ones."""
+
+    def __init__(
+        self,
+        *,
+        features: _abc.Iterable[Global___Column] | None = ...,
+        levels: _abc.Mapping[_builtins.str, Global___Levels] | None = ...,
+        unknown: _builtins.str = ...,
+        missing: _builtins.str = ...,
+        fill: _builtins.float | None = ...,
+        intercept: _builtins.bool = ...,
+        standardise: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_fill", b"_fill", "fill", b"fill"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fill", b"_fill", "features", b"features", "fill", b"fill", "intercept", b"intercept", "levels", b"levels", "missing", b"missing", "standardise", b"standardise", "unknown", b"unknown"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__fill: _TypeAlias = _typing.Literal["fill"]  # noqa: Y015
+    _WhichOneofArgType__fill: _TypeAlias = _typing.Literal["_fill", b"_fill"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__fill) -> _WhichOneofReturnType__fill | None: ...
+
+Global___Recipe: _TypeAlias = Recipe  # noqa: Y015
+
+@_typing.final
+class Levels(_message.Message):
+    """The levels of a category, in their order."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEVEL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def level(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def __init__(
+        self,
+        *,
+        level: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["level", b"level"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Levels: _TypeAlias = Levels  # noqa: Y015
 
 @_typing.final
 class Loss(_message.Message):
@@ -291,6 +432,7 @@ class ServerMessage(_message.Message):
     CLOSING_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
     GOODBYE_FIELD_NUMBER: _builtins.int
+    MEASURE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def setup(self) -> Global___Setup: ...
     @_builtins.property
@@ -301,6 +443,8 @@ class ServerMessage(_message.Message):
     def refused(self) -> Global___Refused: ...
     @_builtins.property
     def goodbye(self) -> Global___Goodbye: ...
+    @_builtins.property
+    def measure(self) -> Global___Measure: ...
     def __init__(
         self,
         *,
@@ -309,20 +453,43 @@ class ServerMessage(_message.Message):
         closing: Global___Closing | None = ...,
         refused: Global___Refused | None = ...,
         goodbye: Global___Goodbye | None = ...,
+        measure: Global___Measure | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["closing", b"closing", "goodbye", b"goodbye", "kind", b"kind", "order", b"order", "refused", b"refused", "setup", b"setup"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["closing", b"closing", "goodbye", b"goodbye", "kind", b"kind", "measure", b"measure", "order", b"order", "refused", b"refused", "setup", b"setup"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["closing", b"closing", "goodbye", b"goodbye", "kind", b"kind", "order", b"order", "refused", b"refused", "setup", b"setup"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["closing", b"closing", "goodbye", b"goodbye", "kind", b"kind", "measure", b"measure", "order", b"order", "refused", b"refused", "setup", b"setup"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["setup", "order", "closing", "refused", "goodbye"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["setup", "order", "closing", "refused", "goodbye", "measure"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___ServerMessage: _TypeAlias = ServerMessage  # noqa: Y015
 
 @_typing.final
+class Measure(_message.Message):
+    """Asks for the moments of the client's columns, to standardise those of all clients alike; before Setup."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    attempt: _builtins.int
+    """Counts how often it was asked."""
+    def __init__(
+        self,
+        *,
+        attempt: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Measure: _TypeAlias = Measure  # noqa: Y015
+
+@_typing.final
 class Setup(_message.Message):
-    """A slice of the vectors of X, before the first order; the fields that the set does not need are empty."""
+    """A slice of the vectors of X and of the scaling, before the first order; fields that are not needed are empty."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -330,10 +497,17 @@ class Setup(_message.Message):
     LO_FIELD_NUMBER: _builtins.int
     HI_FIELD_NUMBER: _builtins.int
     CENTER_FIELD_NUMBER: _builtins.int
+    MEAN_FIELD_NUMBER: _builtins.int
+    REST_FIELD_NUMBER: _builtins.int
+    SPREAD_FIELD_NUMBER: _builtins.int
     offset: _builtins.int
     lo: _builtins.bytes
     hi: _builtins.bytes
     center: _builtins.bytes
+    mean: _builtins.bytes
+    """Of all clients' rows; the mean of a column is mean + rest, as one double is too short for some."""
+    rest: _builtins.bytes
+    spread: _builtins.bytes
     def __init__(
         self,
         *,
@@ -341,10 +515,13 @@ class Setup(_message.Message):
         lo: _builtins.bytes = ...,
         hi: _builtins.bytes = ...,
         center: _builtins.bytes = ...,
+        mean: _builtins.bytes = ...,
+        rest: _builtins.bytes = ...,
+        spread: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["center", b"center", "hi", b"hi", "lo", b"lo", "offset", b"offset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["center", b"center", "hi", b"hi", "lo", b"lo", "mean", b"mean", "offset", b"offset", "rest", b"rest", "spread", b"spread"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -483,6 +660,7 @@ class ClientMessage(_message.Message):
     REPLY_FIELD_NUMBER: _builtins.int
     CLOSED_FIELD_NUMBER: _builtins.int
     LEAVING_FIELD_NUMBER: _builtins.int
+    MOMENTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def opening(self) -> Global___Opening: ...
     @_builtins.property
@@ -491,6 +669,8 @@ class ClientMessage(_message.Message):
     def closed(self) -> Global___Closed: ...
     @_builtins.property
     def leaving(self) -> Global___Leaving: ...
+    @_builtins.property
+    def moments(self) -> Global___Moments: ...
     def __init__(
         self,
         *,
@@ -498,16 +678,56 @@ class ClientMessage(_message.Message):
         reply: Global___Reply | None = ...,
         closed: Global___Closed | None = ...,
         leaving: Global___Leaving | None = ...,
+        moments: Global___Moments | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["closed", b"closed", "kind", b"kind", "leaving", b"leaving", "opening", b"opening", "reply", b"reply"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["closed", b"closed", "kind", b"kind", "leaving", b"leaving", "moments", b"moments", "opening", b"opening", "reply", b"reply"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["closed", b"closed", "kind", b"kind", "leaving", b"leaving", "opening", b"opening", "reply", b"reply"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["closed", b"closed", "kind", b"kind", "leaving", b"leaving", "moments", b"moments", "opening", b"opening", "reply", b"reply"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["opening", "reply", "closed", "leaving"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["opening", "reply", "closed", "leaving", "moments"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___ClientMessage: _TypeAlias = ClientMessage  # noqa: Y015
+
+@_typing.final
+class Moments(_message.Message):
+    """A slice of the answer to Measure, of the rows that the client trains on; 0 for columns that are not standardised."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ATTEMPT_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    MEAN_FIELD_NUMBER: _builtins.int
+    REST_FIELD_NUMBER: _builtins.int
+    SQUARES_FIELD_NUMBER: _builtins.int
+    attempt: _builtins.int
+    offset: _builtins.int
+    count: _builtins.bytes
+    """Values that are not missing."""
+    mean: _builtins.bytes
+    """Their mean is mean + rest."""
+    rest: _builtins.bytes
+    squares: _builtins.bytes
+    """The sum of their squared distances to it."""
+    def __init__(
+        self,
+        *,
+        attempt: _builtins.int = ...,
+        offset: _builtins.int = ...,
+        count: _builtins.bytes = ...,
+        mean: _builtins.bytes = ...,
+        rest: _builtins.bytes = ...,
+        squares: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "count", b"count", "mean", b"mean", "offset", b"offset", "rest", b"rest", "squares", b"squares"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Moments: _TypeAlias = Moments  # noqa: Y015
 
 @_typing.final
 class Opening(_message.Message):

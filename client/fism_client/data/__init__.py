@@ -1,0 +1,1 @@
+"""A site's own data, from the files that it has to rows and labels."""

@@ -1,0 +1,175 @@
+"""Tables through DuckDB: CSV, Parquet and JSON lines by their path, or whatever a query selects."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fism_client.data.labels import positives
+from fism_client.data.table import Table
+from fism_common.columns import Kind
+from fism_common.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import duckdb
+    from numpy.typing import NDArray
+
+    from fism_common.source import Reading
+    from fism_common.vectors import Vector
+
+READERS = {
+    ".csv": "read_csv({})",
+    ".tsv": "read_csv({}, delim='\t')",
+    ".parquet": "read_parquet({})",
+    ".json": "read_json({}, format='auto')",
+    ".jsonl": "read_json({}, format='newline_delimited')",
+    ".ndjson": "read_json({}, format='newline_delimited')",
+}
+"""What reads a file, by the end of its name; .gz and .zst may come after it."""
+_NUMBERS = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|BOOLEAN|DECIMAL.*)$")
+_WIDE = re.compile(r"(U?HUGEINT|DECIMAL.*)$")
+_TEXTS = re.compile(r"(VARCHAR|UUID|ENUM.*)$")
+_TIMES = re.compile(r"(DATE|TIMESTAMP.*)$")
+
+
+def read_table(query: str, reading: Reading, folder: Path, where: str, *, labelled: bool = True) -> Table:
+    """Return what a query selects; raise DataError that says where it is from, and which row and column it is about.
+
+    Files in the query are relative to ``folder``. Without ``labelled`` a label is neither needed nor used.
+    """
+    import duckdb  # noqa: PLC0415  # slow to load, and not always needed
+
+    with duckdb.connect(config={"autoinstall_known_extensions": "false", "TimeZone": "UTC"}) as database:
+        try:
+            database.execute(f"SET file_search_path = {quoted(str(folder))}")
+            relation = database.sql(query)
+            if relation is None:
+                raise DataError(f"{where}: the query selects nothing; it must be a SELECT")
+            types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+            chosen, label = _choose(list(relation.columns), reading, where, labelled=labelled)
+            kinds = {name: _kind(name, types[name], where) for name in chosen}
+            selected = [
+                _selected(name, types[name], i) for i, name in enumerate([*chosen, *([label] if label else [])])
+            ]
+            # By numbers and not by names: DuckDB gives columns of one name other names.
+            found = database.execute(f"SELECT {', '.join(selected)} FROM ({query})").fetchnumpy()  # noqa: S608  # the site's own
+        except duckdb.Error as error:
+            raise _told(error, where) from error
+        except (UnicodeDecodeError, MemoryError) as error:
+            raise DataError(f"{where} cannot be read: {error}") from error
+    arrays = [_plain(found.pop(f"c{i}")) for i in range(len(selected))]
+    count = arrays[0].size
+    if count == 0:
+        raise DataError(f"{where} has no rows; leave this client out")
+    labels = _labels(arrays.pop(), label, reading.positive, where) if label else np.zeros(count)
+    return Table(where, dict(zip(chosen, arrays, strict=True)), kinds, labels)
+
+
+def select_all(path: Path) -> str | None:
+    """Return the query for all of a file; None if it is not a table."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in {".gz", ".zst"}:
+        suffixes.pop()
+    reader = READERS.get(suffixes[-1]) if suffixes else None
+    return None if reader is None else f"SELECT * FROM {reader.format(quoted(str(path)))}"  # noqa: S608  # quoted
+
+
+def quoted(text: str) -> str:
+    """Return text as SQL has it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def named(name: str) -> str:
+    """Return a column's name as SQL has it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _choose(names: Sequence[str], reading: Reading, where: str, *, labelled: bool) -> tuple[list[str], str | None]:
+    """Return the columns that are features, and the one that is the label."""
+    label = reading.label
+    if labelled and label is None:
+        raise DataError(f"{where}: say which of its columns is the label: {_list(names)}")
+    asked = [*([label] if labelled and label else []), *(reading.features or []), *reading.drop]
+    for name in asked:
+        if name not in names:
+            raise DataError(f"{where} has no column {name!r}; it has {_list(names)}")
+    chosen = reading.features or [name for name in names if name != label and name not in reading.drop]
+    if not chosen:
+        raise DataError(f"{where} has no column left to fit a model on; it has {_list(names)}")
+    return list(chosen), label if labelled else None
+
+
+def _list(names: Sequence[str]) -> str:
+    most = 30
+    return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _kind(name: str, type_: str, where: str) -> Kind:
+    for pattern, kind in ((_NUMBERS, Kind.NUMBER), (_TEXTS, Kind.TEXT), (_TIMES, Kind.TIME)):
+        if pattern.match(type_):
+            return kind
+    raise DataError(
+        f"{where}: column {name!r} is of type {type_}, which is no number, text or time; drop it, or select a part of "
+        "it with a query"
+    )
+
+
+def _selected(name: str, type_: str, i: int) -> str:
+    if _TIMES.match(type_):
+        return f"epoch({named(name)}) AS c{i}"
+    if _WIDE.match(type_):
+        return f"CAST({named(name)} AS DOUBLE) AS c{i}"
+    if _TEXTS.match(type_) and type_ != "VARCHAR":
+        return f"CAST({named(name)} AS VARCHAR) AS c{i}"
+    return f"{named(name)} AS c{i}"
+
+
+def _plain(values: NDArray[Any]) -> NDArray[Any]:
+    """Return a column with what is missing as NaN, or None in texts."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    mask = np.ma.getmaskarray(values)
+    if values.dtype.kind == "O":
+        plain = values.data.copy()
+        plain[mask] = None
+        return plain
+    return values.data if not mask.any() else np.where(mask, np.nan, values.data)
+
+
+def _labels(values: NDArray[Any], name: str, positive: object, where: str) -> Vector:
+    missing = np.array([value is None for value in values]) if values.dtype.kind == "O" else np.isnan(values)
+    if missing.any():
+        raise DataError(f"{where}: row {int(np.argmax(missing)) + 1}, column {name!r} is missing, and it is the label")
+    if positive is not None:
+        return positives(values, positive, f"{where}: column {name!r}")
+    if values.dtype.kind == "O":
+        raise DataError(
+            f"{where}: row 1, column {name!r} is {values[0]!r}, where a number is expected, as it is the label; or say "
+            "which of its texts counts as 1 (positive)"
+        )
+    return values.astype(np.float64)
+
+
+_CSV_LINE = re.compile(r"CSV Error on Line: (\d+)")
+_CSV_COLUMN = re.compile(r'converting column "(.*?)"\. Could not convert string "(.*?)" to \'?(\w+)', re.DOTALL)
+
+
+def _told(error: duckdb.Error, where: str) -> DataError:
+    """Return DuckDB's error in our form."""
+    text = str(error)
+    line, cell = _CSV_LINE.search(text), _CSV_COLUMN.search(text)
+    if line and cell:
+        kind = "a number" if _NUMBERS.match(cell[3]) else f"a value of type {cell[3]}"
+        return DataError(f"{where}: line {line[1]}, column {cell[1]!r} is {cell[2]!r}, where {kind} is expected")
+    if line:
+        said = text.partition("\n")[0].partition("CSV Error on Line")[0]
+        reason = next(
+            (part for part in text.splitlines() if part.startswith(("Expected", "Value", "Error", "Maximum"))), said
+        )
+        return DataError(f"{where}: line {line[1]}: {reason}")
+    return DataError(f"{where} cannot be read: {text.splitlines()[0]}")

@@ -1,0 +1,41 @@
+"""Labels as losses want them, and values as configurations write them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fism_common.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fism_common.vectors import Vector
+
+
+def positives(values: NDArray[Any], positive: object, what: str) -> Vector:
+    """Return 1 for the label that counts as positive and -1 for all others; refuse one that no row has."""
+    wanted = text_of(positive)
+    if values.dtype.kind == "O":
+        is_it = values == wanted
+    elif values.dtype.kind == "b":
+        is_it = values == (wanted in {"true", "1"})
+    else:
+        try:
+            is_it = values == float(wanted)
+        except ValueError:
+            is_it = np.zeros(values.shape, bool)
+    if not is_it.any():
+        seen = ", ".join(sorted({text_of(value) for value in values[:1000].tolist()})[:10])
+        raise DataError(f"{what} never is {wanted!r}, which is to count as 1; it is {seen}")
+    return np.where(is_it, 1.0, -1.0)
+
+
+def text_of(value: object) -> str:
+    """Return a value as it is written in configurations: 1.0 as 1, true as true."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)

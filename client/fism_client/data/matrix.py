@@ -1,0 +1,74 @@
+"""Rows whose columns have no names: arrays, sparse or dense."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from fism_client.shard import Shard, SparseRows
+from fism_common.columns import Column, Missing
+from fism_common.errors import DataError
+
+if TYPE_CHECKING:
+    from fism_client.shard import Entries
+    from fism_common.columns import Recipe
+
+
+@dataclass
+class Matrix:
+    """A shard as it was read, to which an intercept may come."""
+
+    where: str
+    shard: Shard
+    """Numbers that are missing are NaN."""
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return self.shard.count
+
+    @property
+    def schema(self) -> tuple[Column, ...]:
+        """Nothing: the columns have no names."""
+        return ()
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return self.shard.columns
+
+    def encode(self, recipe: Recipe) -> Shard:
+        """Return the rows that the recipe makes; raise DataError that names the row and the column."""
+        shard = self.shard
+        if recipe.features:
+            raise DataError(f"{self.where} has columns without names; give the names with a table, such as a CSV file")
+        if recipe.missing is not Missing.MEAN and not isinstance(shard.rows, SparseRows):
+            rows = shard.rows
+            if isinstance(recipe.missing, float) and rows.dtype.kind == "f":
+                rows = np.where(np.isnan(rows), recipe.missing, rows)
+            shard = Shard.of(rows, shard.labels, scale=shard.scale, where=self.where)
+        return with_intercept(shard) if recipe.intercept else shard
+
+
+def with_intercept(shard: Shard) -> Shard:
+    """Return the shard with a last column of ones."""
+    rows, scale = shard.rows, shard.scale
+    one = np.round(1 / scale)
+    exact = one * scale == 1.0
+    if isinstance(rows, SparseRows):
+        data = rows.data if exact else rows.data * scale
+        return Shard(_with_last(rows._replace(data=data), one if exact else 1.0), shard.labels, scale if exact else 1.0)
+    if not exact or (rows.dtype == np.uint8 and one > np.iinfo(np.uint8).max):
+        rows, scale, one = rows * scale, 1.0, np.float64(1.0)
+    ones = np.full((rows.shape[0], 1), one, rows.dtype)
+    return Shard(np.hstack([rows, ones]), shard.labels, scale)
+
+
+def _with_last(rows: SparseRows, one: float) -> SparseRows:
+    ends = rows.indptr[1:]
+    wide = rows.data if one <= np.iinfo(np.uint8).max else rows.data.astype(np.float64)
+    data = cast("Entries", np.insert(wide, ends, one))
+    indices = np.insert(rows.indices, ends, rows.columns)
+    return SparseRows(data, indices, rows.indptr + np.arange(rows.indptr.size), rows.columns + 1)
