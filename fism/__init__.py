@@ -10,6 +10,7 @@ from fism_common import __version__ as __version__
 
 if TYPE_CHECKING:
     from fism.methods import Method
+    from fism.model import Model, load
     from fism.problem import Problem
     from fism.result import Result
     from fism.solving import solve
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 # The same names as above: mypy reads those, Python these.
 _HOMES = {
     "fism.methods": ("Method",),
+    "fism.model": ("Model", "load"),
     "fism.problem": ("Problem",),
     "fism.result": ("Result",),
     "fism.solving": ("solve",),
@@ -108,6 +110,7 @@ __all__ = [
     "Loss",
     "Method",
     "MethodError",
+    "Model",
     "NumericalError",
     "OuterObjective",
     "PowerSteps",
@@ -126,6 +129,7 @@ __all__ = [
     "StepError",
     "StepReport",
     "StepWarning",
+    "load",
     "solve",
 ]
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fism.data_cli import doctor, evaluate, inspect, predict, shard
 from fism.paper.cli import app as paper
 from fism.paper.cli import bars, told
 from fism_client.cli import client
@@ -26,6 +27,8 @@ app = typer.Typer(
 app.command()(server)
 app.command()(client)
 app.add_typer(paper, name="paper")
+for each in (inspect, shard, predict, evaluate, doctor):
+    app.command()(each)
 
 
 @app.command()

@@ -102,7 +102,7 @@ def take_part(config: ClientConfig, folder: Path, *, insecure: bool = False) -> 
     from fism_client.session import Session
     from fism_common.errors import ConfigError
 
-    tls = _tls(config, folder, insecure=insecure)
+    tls = tls_of(config, folder, insecure=insecure)
     save = None if config.save is None else folder / config.save
     if save is not None and not save.parent.is_dir():
         raise ConfigError(f"save: there is no folder {save.parent}")
@@ -156,7 +156,7 @@ def _save(path: Path, session: Session, solution: Vector) -> None:
         raise ConfigError(f"cannot write the model to {path}: {error.strerror}") from error
 
 
-def _tls(config: ClientConfig, folder: Path, *, insecure: bool) -> TlsFiles | None:
+def tls_of(config: ClientConfig, folder: Path, *, insecure: bool) -> TlsFiles | None:
     """Return this client's certificate, looked at before anything is sent; None for plain text, where that is safe."""
     from fism_common.errors import CertificateError, ConfigError
     from fism_common.tls import CLIENT, TlsFiles, check_address, check_files, expires_soon, is_local, name_of

@@ -63,6 +63,10 @@ class Participant:
             self._recipe, self._data = recipe, None  # the columns are not needed again, and as large as the rows
         return self._rows().columns
 
+    def doubts(self) -> list[str]:
+        """Return what may be wrong with the data, for a client that is refused."""
+        return [] if self._data is None else self._data.doubts()
+
     def digest(self, run_id: str) -> bytes:
         """Return a digest of the rows, by which a resumed run knows them."""
         return self._rows().digest(run_id)
@@ -71,6 +75,10 @@ class Participant:
         """Return the moments of the columns that are to be standardised, of the rows to train on."""
         train = self._rows()
         return moments_of(train, np.array(self._recipe.numeric(train.columns)))
+
+    def check_labels(self, told: NamedLoss) -> None:
+        """Raise DataError if the labels have no meaning for the loss."""
+        self._find_loss(told).check_labels(self._rows().labels, self.name)
 
     def worker(self, told: NamedLoss, constraint: ConstraintSet, scaling: Scaling | None) -> Worker:
         """Return what answers orders; compile or load the kernels for it."""

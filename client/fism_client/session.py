@@ -169,7 +169,10 @@ class Session:
         try:
             answer = await call(request.SerializeToString(), timeout=10.0)
         except grpc.RpcError as error:
-            raise _translate(error) from None
+            meant = _translate(error)
+            if isinstance(meant, RefusedError) and (doubts := self._who.doubts()):
+                raise type(meant)("\n".join([str(meant), *doubts])) from None
+            raise meant from None
         joined = read_message(pb.JoinReply, answer)
         if self._run_id not in {"", joined.run_id}:
             raise MismatchError(f"{self._server} has begun another run; start this client anew to take part in it")

@@ -148,7 +148,7 @@ def _told(column: Column, levels: Mapping[str, object]) -> str:
 
 
 def _table(rows: Sequence[tuple[str, str, str]], client: str) -> str:
-    shown = [(name, expected or "any", found) for name, expected, found in rows[:_MOST_SHOWN]]
+    shown = [(name[:_WIDEST], expected or "any", found) for name, expected, found in rows[:_MOST_SHOWN]]
     table = [("column", "federation", client), *shown]
     widths = [max(len(row[i]) for row in table) for i in (0, 1)]
     lines = [f"  {row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]}" for row in table]
@@ -156,6 +156,7 @@ def _table(rows: Sequence[tuple[str, str, str]], client: str) -> str:
 
 
 _MOST_SHOWN = 20
+_WIDEST = 40
 _LONGEST_NAME = 200
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import re
+import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +18,6 @@ from fism_common.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     import duckdb
     from numpy.typing import NDArray
@@ -22,15 +25,18 @@ if TYPE_CHECKING:
     from fism_common.source import Reading
     from fism_common.vectors import Vector
 
-READERS = {
-    ".csv": "read_csv({})",
-    ".tsv": "read_csv({}, delim='\t')",
-    ".parquet": "read_parquet({})",
-    ".json": "read_json({}, format='auto')",
-    ".jsonl": "read_json({}, format='newline_delimited')",
-    ".ndjson": "read_json({}, format='newline_delimited')",
+_STRICT = "header=true, skip=0, quote='\"', escape='\"', comment='', null_padding=false, ignore_errors=false"
+"""Else DuckDB guesses these, too, and finds a way to read a broken file: without its first lines, or as one column."""
+_READERS = {
+    ".csv": f"read_csv({{path}}, delim={{delimiter}}, {_STRICT})",
+    ".tsv": f"read_csv({{path}}, delim='\t', {_STRICT})",
+    ".parquet": "read_parquet({path})",
+    ".json": "read_json({path}, format='auto')",
+    ".jsonl": "read_json({path}, format='newline_delimited')",
+    ".ndjson": "read_json({path}, format='newline_delimited')",
 }
-"""What reads a file, by the end of its name; .gz and .zst may come after it."""
+"""What reads a file, by the end of its name; .gz may come after it."""
+_DELIMITERS = ",;\t|"
 _NUMBERS = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|BOOLEAN|DECIMAL.*)$")
 _WIDE = re.compile(r"(U?HUGEINT|DECIMAL.*)$")
 _TEXTS = re.compile(r"(VARCHAR|UUID|ENUM.*)$")
@@ -47,9 +53,9 @@ def read_table(query: str, reading: Reading, folder: Path, where: str, *, labell
     with duckdb.connect(config={"autoinstall_known_extensions": "false", "TimeZone": "UTC"}) as database:
         try:
             database.execute(f"SET file_search_path = {quoted(str(folder))}")
+            if [one.type for one in database.extract_statements(query)] != [duckdb.StatementType.SELECT]:
+                raise DataError(f"{where} must be one SELECT")
             relation = database.sql(query)
-            if relation is None:
-                raise DataError(f"{where}: the query selects nothing; it must be a SELECT")
             types = dict(zip(relation.columns, map(str, relation.types), strict=True))
             chosen, label = _choose(list(relation.columns), reading, where, labelled=labelled)
             kinds = {name: _kind(name, types[name], where) for name in chosen}
@@ -59,7 +65,7 @@ def read_table(query: str, reading: Reading, folder: Path, where: str, *, labell
             # By numbers and not by names: DuckDB gives columns of one name other names.
             found = database.execute(f"SELECT {', '.join(selected)} FROM ({query})").fetchnumpy()  # noqa: S608  # the site's own
         except duckdb.Error as error:
-            raise _told(error, where) from error
+            raise _ragged(where) or _told(error, where) from error
         except (UnicodeDecodeError, MemoryError) as error:
             raise DataError(f"{where} cannot be read: {error}") from error
     arrays = [_plain(found.pop(f"c{i}")) for i in range(len(selected))]
@@ -72,11 +78,22 @@ def read_table(query: str, reading: Reading, folder: Path, where: str, *, labell
 
 def select_all(path: Path) -> str | None:
     """Return the query for all of a file; None if it is not a table."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in {".gz", ".zst"}:
-        suffixes.pop()
-    reader = READERS.get(suffixes[-1]) if suffixes else None
-    return None if reader is None else f"SELECT * FROM {reader.format(quoted(str(path)))}"  # noqa: S608  # quoted
+    name = path.name.lower().removesuffix(".gz")
+    reader = next((reader for end, reader in _READERS.items() if name.endswith(end)), None)
+    if reader is None:
+        return None
+    delimiter = _delimiter(path) if "{delimiter}" in reader else ","
+    return f"SELECT * FROM {reader.format(path=quoted(str(path)), delimiter=quoted(delimiter))}"  # noqa: S608  # quoted
+
+
+def _delimiter(path: Path) -> str:
+    """Return what separates the names in a CSV file's first line."""
+    try:
+        with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as file:
+            line = file.readline(2**20).decode("utf-8", "replace")
+    except (OSError, EOFError, zlib.error):
+        return ","  # DuckDB will tell what is wrong
+    return max(_DELIMITERS, key=line.count)
 
 
 def quoted(text: str) -> str:
@@ -121,7 +138,7 @@ def _kind(name: str, type_: str, where: str) -> Kind:
 
 def _selected(name: str, type_: str, i: int) -> str:
     if _TIMES.match(type_):
-        return f"epoch({named(name)}) AS c{i}"
+        return f"CASE WHEN isfinite({named(name)}) THEN epoch({named(name)}) ELSE 'inf'::DOUBLE END AS c{i}"
     if _WIDE.match(type_):
         return f"CAST({named(name)} AS DOUBLE) AS c{i}"
     if _TEXTS.match(type_) and type_ != "VARCHAR":
@@ -157,6 +174,27 @@ def _labels(values: NDArray[Any], name: str, positive: object, where: str) -> Ve
 
 _CSV_LINE = re.compile(r"CSV Error on Line: (\d+)")
 _CSV_COLUMN = re.compile(r'converting column "(.*?)"\. Could not convert string "(.*?)" to \'?(\w+)', re.DOTALL)
+
+
+def _ragged(where: str) -> DataError | None:
+    """Return the error for the first line of a CSV file that has not as many fields as the first has names."""
+    path = Path(where)
+    if not path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
+        return None
+    delimiter = "\t" if ".tsv" in path.name.lower() else _delimiter(path)
+    try:
+        with gzip.open(path, "rt") if path.name.lower().endswith(".gz") else path.open() as file:
+            lines = csv.reader(file, delimiter=delimiter)
+            expected = len(next(lines, []))
+            for line in lines:
+                if line and len(line) != expected:
+                    return DataError(
+                        f"{where}: line {lines.line_num} has {len(line)} fields, where {expected} are expected, as in "
+                        "the first line"
+                    )
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error):
+        pass
+    return None
 
 
 def _told(error: duckdb.Error, where: str) -> DataError:

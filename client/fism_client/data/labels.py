@@ -14,13 +14,19 @@ if TYPE_CHECKING:
     from fism_common.vectors import Vector
 
 
+_TRUE, _FALSE = {"true", "t", "yes", "y", "1"}, {"false", "f", "no", "n", "0"}
+"""What a column may have said that was read as true and false."""
+
+
 def positives(values: NDArray[Any], positive: object, what: str) -> Vector:
     """Return 1 for the label that counts as positive and -1 for all others; refuse one that no row has."""
     wanted = text_of(positive)
     if values.dtype.kind == "O":
         is_it = values == wanted
     elif values.dtype.kind == "b":
-        is_it = values == (wanted in {"true", "1"})
+        is_it = (
+            values if wanted.lower() in _TRUE else ~values if wanted.lower() in _FALSE else np.zeros(values.shape, bool)
+        )
     else:
         try:
             is_it = values == float(wanted)

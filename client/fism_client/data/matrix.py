@@ -14,6 +14,7 @@ from fism_common.errors import DataError
 if TYPE_CHECKING:
     from fism_client.shard import Entries
     from fism_common.columns import Recipe
+    from fism_common.vectors import Vector
 
 
 @dataclass
@@ -30,6 +31,11 @@ class Matrix:
         return self.shard.count
 
     @property
+    def labels(self) -> Vector:
+        """The labels."""
+        return self.shard.labels
+
+    @property
     def schema(self) -> tuple[Column, ...]:
         """Nothing: the columns have no names."""
         return ()
@@ -38,6 +44,10 @@ class Matrix:
     def width(self) -> int:
         """The number of columns."""
         return self.shard.columns
+
+    def doubts(self) -> list[str]:
+        """Nothing: all entries are numbers."""
+        return []
 
     def encode(self, recipe: Recipe) -> Shard:
         """Return the rows that the recipe makes; raise DataError that names the row and the column."""
@@ -58,10 +68,10 @@ def with_intercept(shard: Shard) -> Shard:
     one = np.round(1 / scale)
     exact = one * scale == 1.0
     if isinstance(rows, SparseRows):
-        data = rows.data if exact else rows.data * scale
+        data = rows.data if exact else np.multiply(rows.data, scale, dtype=np.float64)
         return Shard(_with_last(rows._replace(data=data), one if exact else 1.0), shard.labels, scale if exact else 1.0)
     if not exact or (rows.dtype == np.uint8 and one > np.iinfo(np.uint8).max):
-        rows, scale, one = rows * scale, 1.0, np.float64(1.0)
+        rows, scale, one = np.multiply(rows, scale, dtype=np.float64), 1.0, np.float64(1.0)
     ones = np.full((rows.shape[0], 1), one, rows.dtype)
     return Shard(np.hstack([rows, ones]), shard.labels, scale)
 

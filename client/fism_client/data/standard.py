@@ -46,12 +46,16 @@ def standardised(shard: Shard, recipe: Recipe, scaling: Scaling) -> Shard:
     spread = scaling.spread if scale else np.ones_like(scaling.spread)
     rows = shard.rows
     if isinstance(rows, SparseRows):
-        return Shard(rows._replace(data=shard.scale * rows.data / spread[rows.indices]), shard.labels, 1.0)
+        return Shard(
+            rows._replace(data=np.multiply(rows.data, shard.scale, dtype=np.float64) / spread[rows.indices]),
+            shard.labels,
+            1.0,
+        )
     filled = np.zeros_like(spread) if center else (scaling.mean + scaling.rest) / spread
     made = fresh(rows.shape, np.dtype(np.float64))
     for begin in range(0, shard.count, _ROWS):
         part = made[begin : begin + _ROWS]
-        np.multiply(rows[begin : begin + _ROWS], shard.scale, out=part)
+        np.multiply(rows[begin : begin + _ROWS], shard.scale, out=part, dtype=np.float64)
         if center:
             part -= scaling.mean
             part -= scaling.rest
@@ -85,7 +89,7 @@ def _dense(shard: Shard, rows: NDArray[np.uint8 | np.float32 | np.float64]) -> M
 
 def _sparse(shard: Shard, rows: SparseRows) -> Moments:
     """Return the moments of sparse rows: their zeros count, too."""
-    values, n = shard.scale * rows.data, rows.columns
+    values, n = np.multiply(rows.data, shard.scale, dtype=np.float64), rows.columns
     count = np.full(n, float(shard.count))
     mean = np.bincount(rows.indices, values, n) / shard.count
     away = values - mean[rows.indices]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,16 @@ class Table:
         del parts
         return Shard.of(rows, self.labels, where=self.where, missing=recipe.missing is Missing.MEAN)
 
+    def doubts(self) -> list[str]:
+        """Return which columns are texts by a few of their values alone, and where the first of these is."""
+        found = []
+        for name, values in self.columns.items():
+            if self.kinds[name] is Kind.TEXT:
+                numbers = sum(text is not None and _is_number(text) for text in values)
+                if 2 * numbers > len(values):
+                    found.append(f"{self._not_a_number(name, values)}, as in {numbers} of {len(values)} rows")
+        return found
+
     def _numbers(self, name: str, values: NDArray[Any], missing: Missing | float) -> NDArray[Any]:
         if values.dtype.kind == "O":
             raise self._not_a_number(name, values)
@@ -112,7 +123,7 @@ class Table:
             yield (codes == i).astype(np.uint8)
 
     def _not_a_number(self, name: str, values: NDArray[Any]) -> DataError:
-        row, text = next((i, text) for i, text in enumerate(values) if not _is_number(text))
+        row, text = next(((i, text) for i, text in enumerate(values) if not _is_number(text)), (0, values[0]))
         return DataError(f"{self._at(row, name)} is {text!r}, where a number is expected")
 
     def _at(self, row: int, name: str) -> str:
@@ -132,7 +143,6 @@ def _texts(values: NDArray[Any]) -> Iterator[str | None]:
 
 def _is_number(text: str | None) -> bool:
     try:
-        float(text or "nan")
+        return text is None or math.isfinite(float(text))
     except ValueError:
         return False
-    return True

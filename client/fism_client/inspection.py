@@ -1,0 +1,72 @@
+"""What a client would use of its data: ``fism inspect``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fism_client.data.table import Table
+from fism_client.shard import SparseRows
+from fism_common.columns import Kind, Recipe
+
+if TYPE_CHECKING:
+    from fism_client.data.loading import Data
+    from fism_client.shard import Shard
+
+_MOST_LEVELS = 20
+
+
+def describe(data: Data) -> dict[str, Any]:
+    """Return rows, columns, kinds, density, memory and storage; and of each column of a table what is in it."""
+    labels, counts = np.unique(data.labels, return_counts=True)
+    few = labels.size <= _MOST_LEVELS
+    told: dict[str, Any] = {
+        "rows": data.count,
+        "columns": data.width,
+        "labels": {f"{label:g}": int(count) for label, count in zip(labels, counts, strict=True)}
+        if few
+        else f"{labels[0]:g} to {labels[-1]:g}",
+    }
+    if isinstance(data, Table):
+        told["table"] = [_column(name, data) for name in data.columns]
+        numbers = [column for column in data.schema if column.kind is not Kind.TEXT]
+        complete = [column for column in numbers if not np.isnan(data.columns[column.name]).any()]
+        if complete:
+            told |= storage(data.encode(Recipe(features=tuple(complete))))
+    else:
+        told |= storage(data.shard)
+    return told
+
+
+def storage(shard: Shard) -> dict[str, Any]:
+    """Return how a shard's entries are kept."""
+    rows = shard.rows
+    if isinstance(rows, SparseRows):
+        size = sum(part.nbytes for part in rows[:3])
+        return {
+            "storage": f"compressed sparse rows of {rows.data.dtype}",
+            "density": rows.data.size / (shard.count * rows.columns),
+            "bytes": size + shard.labels.nbytes,
+        }
+    density = float(np.count_nonzero(rows)) / rows.size
+    return {"storage": f"dense {rows.dtype}", "density": density, "bytes": rows.nbytes + shard.labels.nbytes}
+
+
+def _column(name: str, data: Table) -> dict[str, Any]:
+    values, kind = data.columns[name], data.kinds[name]
+    if kind is Kind.TEXT:
+        there = [value for value in values if value is not None]
+        levels, counts = np.unique(there, return_counts=True) if there else (np.array([]), np.array([]))
+        order = np.argsort(-counts, kind="stable")[:_MOST_LEVELS]
+        return {
+            "name": name,
+            "kind": str(kind),
+            "missing": len(values) - len(there),
+            "levels": {str(levels[i]): int(counts[i]) for i in order},
+            "of": int(levels.size),
+        }
+    missing = int(np.isnan(values).sum())
+    here = values[~np.isnan(values)]
+    spread = {"least": float(here.min()), "mean": float(here.mean()), "most": float(here.max())} if here.size else {}
+    return {"name": name, "kind": str(kind), "missing": missing, **spread}

@@ -1,0 +1,216 @@
+"""A model that a run has written, for use on new rows in the manner of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fism_client.data.labels import text_of
+from fism_client.data.loading import load as load_data
+from fism_client.data.matrix import with_intercept
+from fism_client.data.standard import standardised
+from fism_client.data.table import Table
+from fism_client.shard import Shard, SparseMatrix
+from fism_common.columns import Kind, Missing
+from fism_common.errors import DataError, MethodError
+from fism_common.losses import CLASSIFYING, LOSSES, named_loss
+from fism_common.model import read_model
+from fism_common.sets import Ball
+from fism_common.vectors import norm
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from fism_client.data.loading import Data
+    from fism_common.losses import Loss
+    from fism_common.model import Fitted
+    from fism_common.source import Reading, Source
+    from fism_common.vectors import Vector
+
+_SKLEARN: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "logistic": ("LogisticRegression", "sklearn.linear_model", {}),
+    "hinge": ("LinearSVC", "sklearn.svm", {"loss": "hinge"}),
+    "squared-hinge": ("LinearSVC", "sklearn.svm", {}),
+    "squared": ("LinearRegression", "sklearn.linear_model", {}),
+    "absolute": ("QuantileRegressor", "sklearn.linear_model", {"quantile": 0.5}),
+    "huber": ("HuberRegressor", "sklearn.linear_model", {}),
+    "quantile": ("QuantileRegressor", "sklearn.linear_model", {}),
+}
+
+
+def load(path: str | Path) -> Model:
+    """Return the model in a run's folder, or one of whose two files this is; raise DataError if there is none."""
+    fitted, card, _ = read_model(Path(path))
+    return Model(fitted, card)
+
+
+class Model:
+    """A linear model: a score for each row, and what follows from it.
+
+    Rows are given as tables (a mapping of columns by name, such as a pandas DataFrame) where the model's columns have
+    names, or as arrays, dense or sparse, with the columns ``names``, in the units in which clients have them.
+    """
+
+    def __init__(self, fitted: Fitted, card: dict[str, Any]) -> None:
+        """Take a model as it was written, and what is told of it."""
+        self._fitted, self.card = fitted, card
+        self.coef, self.intercept = fitted.in_original_units()
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that coefficients are for; numbers where they have no names."""
+        entries = self._fitted.recipe.entries()
+        return [entry.name for entry in entries[: self.coef.size]] or [str(i) for i in range(self.coef.size)]
+
+    @property
+    def classes(self) -> bool:
+        """Whether it tells two classes apart, -1 and 1."""
+        name = self._fitted.loss.name
+        return name in LOSSES and LOSSES[name].kind in CLASSIFYING
+
+    def decision_function(self, rows: ArrayLike | SparseMatrix | Mapping[str, ArrayLike]) -> Vector:
+        """Return the score of every row."""
+        return self.scores(self.shard(rows))
+
+    def predict(self, rows: ArrayLike | SparseMatrix | Mapping[str, ArrayLike]) -> Vector:
+        """Return the class of every row, -1 or 1, or the number that is predicted for it."""
+        return self._predictions(self.decision_function(rows))
+
+    def predict_proba(self, rows: ArrayLike | SparseMatrix | Mapping[str, ArrayLike]) -> NDArray[np.float64]:
+        """Return the probabilities of both classes, -1 first, for every row."""
+        return self._probabilities(self.decision_function(rows))
+
+    def shard(self, rows: ArrayLike | SparseMatrix | Mapping[str, ArrayLike]) -> Shard:
+        """Return rows as the model was fitted on them."""
+        recipe = self._fitted.recipe
+        if isinstance(rows, Mapping) or hasattr(rows, "columns"):
+            return self.prepare(_table(rows))
+        shard = Shard.of(rows, np.zeros(_count(rows)), where="rows", missing=recipe.missing is Missing.MEAN)
+        if shard.columns != self.coef.size:
+            raise DataError(f"rows have {shard.columns} columns, and the model {self.coef.size}: {self._listed()}")
+        return self._standardised(with_intercept(shard) if recipe.intercept else shard)
+
+    def prepare(self, data: Data) -> Shard:
+        """Return loaded data as the model was fitted on it."""
+        recipe = self._fitted.recipe
+        if recipe.features:
+            missing = [column.name for column in recipe.features if column.name not in {c.name for c in data.schema}]
+            if missing:
+                raise DataError(f"{data.where} lacks columns of the model: {', '.join(map(repr, missing))}")
+        elif data.schema:
+            raise DataError(f"{data.where} has columns with names, and the model was fitted on columns without")
+        elif data.width != self.coef.size:
+            raise DataError(f"{data.where} has {data.width} columns, and the model {self.coef.size}")
+        return self._standardised(data.encode(recipe))
+
+    def read(self, source: Source, reading: Reading, folder: Path, *, labelled: bool = False) -> Shard:
+        """Return the rows of a file as the model was fitted on them."""
+        if self._fitted.recipe.features and reading.features is None and source.query is None:
+            names = [column.name for column in self._fitted.recipe.features]
+            reading = reading.model_copy(update={"features": names, "drop": []})
+        return self.prepare(load_data(source, reading, folder, labelled=labelled))
+
+    def scores(self, shard: Shard) -> Vector:
+        """Return the scores of rows as the model was fitted on them."""
+        if self._fitted.loss.name == "ball-distance":
+            raise MethodError("a model of ball-distance is a place, and gives no score; evaluate it")
+        return shard.scores(self._fitted.x)
+
+    def outputs(self, shard: Shard) -> dict[str, Vector]:
+        """Return for every row the score, the prediction, and the probability of 1 if there is one."""
+        scores = self.scores(shard)
+        found = {"score": scores, "prediction": self._predictions(scores)}
+        if self._fitted.loss.name == "logistic":
+            found["probability"] = self._probabilities(scores)[:, 1]
+        return found
+
+    def evaluate(self, shard: Shard) -> dict[str, float]:
+        """Return how the model does on labelled rows: the mean loss, and accuracy and AUC, or errors."""
+        from fism.evaluation import error_measures, mean_loss, of_classes  # noqa: PLC0415  # loads the kernels
+
+        found: dict[str, float] = {"rows": shard.count}
+        loss = self._loss()
+        if loss is not None:
+            loss.check_labels(shard.labels, "the data")
+            found["loss"] = mean_loss(shard, loss, self._fitted.x, Ball(norm(self._fitted.x) + 1.0))
+        if self._fitted.loss.name == "ball-distance":
+            return found
+        scores = self.scores(shard)
+        return found | (of_classes(scores, shard.labels) if self.classes else error_measures(scores, shard.labels))
+
+    def to_sklearn(self) -> Any:  # noqa: ANN401  # one of several classes, none of which is typed
+        """Return a fitted linear model of scikit-learn that predicts the same from arrays of the columns ``names``."""
+        name = self._fitted.loss.name
+        if name not in _SKLEARN:
+            raise MethodError(f"scikit-learn has no linear model for the loss {name!r}")
+        from importlib import import_module  # noqa: PLC0415
+
+        kind, module, parameters = _SKLEARN[name]
+        try:
+            made = getattr(import_module(module), kind)(**parameters)
+        except ImportError as error:
+            raise MethodError(f"this needs scikit-learn: pip install 'fism[examples]' ({error})") from error
+        if name == "quantile":
+            made.set_params(quantile=self._fitted.loss.parameters.get("tau", 0.5))
+        made.n_features_in_ = self.coef.size
+        if self.classes:
+            made.classes_ = np.array([-1, 1])
+            made.coef_, made.intercept_ = self.coef[None, :].copy(), np.array([self.intercept])
+        else:
+            made.coef_, made.intercept_ = self.coef.copy(), self.intercept
+        return made
+
+    def _predictions(self, scores: Vector) -> Vector:
+        return np.where(scores > 0, 1.0, -1.0) if self.classes else scores
+
+    def _probabilities(self, scores: Vector) -> NDArray[np.float64]:
+        if self._fitted.loss.name != "logistic":
+            raise MethodError(
+                f"the loss {self._fitted.loss.name!r} gives scores, and no probabilities; 'logistic' does"
+            )
+        with np.errstate(over="ignore"):  # exp of a large score is inf, and its probability 0
+            one = 1.0 / (1.0 + np.exp(-scores))
+        return np.column_stack([1.0 - one, one])
+
+    def _standardised(self, shard: Shard) -> Shard:
+        fitted = self._fitted
+        return shard if fitted.scaling is None else standardised(shard, fitted.recipe, fitted.scaling)
+
+    def _loss(self) -> Loss | None:
+        told = self._fitted.loss
+        return named_loss(told.name, **told.parameters) if told.name in LOSSES else None
+
+    def _listed(self) -> str:
+        most = 12
+        return ", ".join(self.names[:most]) + (", ..." if self.coef.size > most else "")
+
+
+def _count(rows: ArrayLike | SparseMatrix) -> int:
+    shape = rows.tocsr().shape if isinstance(rows, SparseMatrix) else np.shape(rows)
+    return int(shape[0]) if shape else 0
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and np.isnan(value))
+
+
+def _table(rows: Any) -> Table:  # noqa: ANN401  # a mapping, or what looks like one
+    """Return columns by name as a table."""
+    columns, kinds = {}, {}
+    for name in rows.columns if hasattr(rows, "columns") else rows:
+        values = np.asarray(rows[name])
+        if values.dtype.kind == "M":
+            kind, values = Kind.TIME, values.astype("datetime64[ns]").astype(np.float64) / 1e9
+        elif values.dtype.kind in "buif":
+            kind = Kind.NUMBER
+        else:
+            kind = Kind.TEXT
+            values = np.array([None if _is_missing(value) else text_of(value) for value in values], object)
+        columns[str(name)], kinds[str(name)] = values, kind
+    sizes = {values.shape for values in columns.values()}
+    if len(sizes) != 1 or len(next(iter(sizes))) != 1:
+        raise DataError(f"columns must be of one length, not of {sorted(sizes)}")
+    return Table("rows", columns, kinds, np.zeros(next(iter(sizes))[0]))

@@ -1,0 +1,155 @@
+"""One table dealt out as shards, for trials: ``fism shard``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fism_client.data.duck import named, quoted, select_all
+from fism_client.data.labels import text_of
+from fism_client.data.loading import load
+from fism_client.data.matrix import Matrix
+from fism_client.shard import SparseRows
+from fism_common.errors import DataError
+from fism_common.files import whole_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from fism_client.shard import Shard
+    from fism_common.source import Reading, Source
+
+_FORMATS = {".csv": "(FORMAT csv, HEADER)", ".parquet": "(FORMAT parquet)", ".jsonl": "(FORMAT json)"}
+
+
+def deal(  # noqa: PLR0913
+    count: int,
+    *,
+    parts: int,
+    sizes: Sequence[float] = (),
+    classes: NDArray[Any] | None = None,
+    alpha: float | None = None,
+    seed: int = 0,
+) -> NDArray[np.int64]:
+    """Return for every row the part that it goes to.
+
+    ``sizes`` are the parts' shares of all rows, equal if there are none. With ``alpha`` each of the ``classes`` is
+    dealt by shares of its own, drawn from a Dirichlet distribution: the smaller alpha is, the more parts differ.
+    """
+    rng = np.random.default_rng(seed)
+    found = np.empty(count, np.int64)
+    if alpha is None or classes is None:
+        shares = np.full(parts, 1.0) if not sizes else np.array(sizes, float)
+        found[rng.permutation(count)] = _blocks(count, shares)
+    else:
+        for one in np.unique(classes):
+            of_class = np.flatnonzero(classes == one)
+            found[rng.permutation(of_class)] = _blocks(of_class.size, rng.dirichlet(np.full(parts, alpha)))
+    empty = np.setdiff1d(np.arange(parts), found)
+    if empty.size:
+        raise DataError(
+            f"{count} rows dealt out to {parts} parts leave part {empty[0] + 1} without a row; take fewer parts"
+        )
+    return found
+
+
+def _blocks(count: int, shares: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return part numbers in order, as many of each as its share says."""
+    ends = np.round(np.cumsum(shares) / shares.sum() * count).astype(int)
+    return np.repeat(np.arange(shares.size), np.diff(ends, prepend=0))
+
+
+def shard(  # noqa: PLR0913
+    path: Path,
+    source: Source,
+    reading: Reading,
+    out: Path,
+    *,
+    parts: int,
+    sizes: Sequence[float] = (),
+    by: str | None = None,
+    alpha: float | None = None,
+    seed: int = 0,
+) -> list[tuple[Path, int]]:
+    """Deal out a file's rows to files in ``out``; return these, with their numbers of rows.
+
+    A table gives tables of the same form, any other file .npz files. ``by`` a column gives a file for each of its
+    values; ``alpha`` deals out each label on its own.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    if any(out.iterdir()):
+        raise DataError(f"the folder {out} is not empty; choose another")
+    query = select_all(path)
+    if query is not None:
+        return _tables(path, query, reading, out, parts=parts, sizes=sizes, by=by, alpha=alpha, seed=seed)
+    if by is not None:
+        raise DataError(f"{path} has columns without names: it cannot be split by {by!r}")
+    data = load(source, reading, Path.cwd())
+    assert isinstance(data, Matrix)  # noqa: S101  # it is not a table
+    found = deal(data.count, parts=parts, sizes=sizes, classes=data.labels, alpha=alpha, seed=seed)
+    return [_write_npz(out / f"part-{i + 1}.npz", data.shard.take(found == i)) for i in range(parts)]
+
+
+def _tables(  # noqa: PLR0913
+    path: Path,
+    query: str,
+    reading: Reading,
+    out: Path,
+    *,
+    parts: int,
+    sizes: Sequence[float],
+    by: str | None,
+    alpha: float | None,
+    seed: int,
+) -> list[tuple[Path, int]]:
+    import duckdb  # noqa: PLC0415  # slow to load
+
+    kind = next((suffix for suffix in _FORMATS if suffix in path.suffixes), ".csv")
+    with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as database:
+        try:
+            database.execute(f"CREATE TABLE whole AS {query}")
+            ((count,),) = database.execute("SELECT count(*) FROM whole").fetchall()
+            column = by if by is not None else reading.label if alpha is not None else None
+            if alpha is not None and column is None:
+                raise DataError("say which column is the label: each label is dealt out on its own")
+            values = None
+            if column is not None:
+                fetched = database.execute(f"SELECT CAST({named(column)} AS VARCHAR) FROM whole").fetchall()  # noqa: S608
+                values = np.array([text_of(value) for (value,) in fetched], object).astype(str)
+            if by is not None and values is not None:
+                names, found = np.unique(values, return_inverse=True)
+                stems = [re.sub(r"[^A-Za-z0-9._-]", "_", name) for name in names]
+                if len(set(stems)) != len(stems):
+                    raise DataError(f"values of {by!r} differ only in what file names cannot have: {sorted(stems)}")
+            else:
+                found = deal(count, parts=parts, sizes=sizes, classes=values, alpha=alpha, seed=seed)
+                stems = [f"part-{i + 1}" for i in range(parts)]
+            database.register("parts", {"fism_part": found.astype(np.int64)})
+            database.execute("CREATE TABLE dealt AS SELECT * FROM whole POSITIONAL JOIN parts")
+            written = []
+            for i, stem in enumerate(stems):
+                file = out / f"{stem}{kind}"
+                rows = f"SELECT * EXCLUDE (fism_part) FROM dealt WHERE fism_part = {i}"  # noqa: S608  # numbers of ours
+                database.execute(f"COPY ({rows}) TO {quoted(str(file))} {_FORMATS[kind]}")
+                written.append((file, int((found == i).sum())))
+        except duckdb.Error as error:
+            raise DataError(f"{path} cannot be dealt out: {str(error).splitlines()[0]}") from error
+        return written
+
+
+def _write_npz(file: Path, part: Shard) -> tuple[Path, int]:
+    arrays: dict[str, Any] = {"b": part.labels, "scale": np.array(part.scale)}
+    if isinstance(part.rows, SparseRows):
+        rows = part.rows
+        arrays |= {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
+        arrays["shape"] = np.array([part.count, rows.columns])
+    else:
+        arrays["A"] = part.rows
+    with whole_file(file) as target:
+        np.savez(target, **arrays)
+    return file, part.count

@@ -1,0 +1,189 @@
+"""Data that cannot be used is refused with the file, the row, the column and what was expected."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fism_client.data.loading import Data, load
+from fism_client.shard import Shard
+from fism_common.columns import Column, Kind, Missing, Recipe
+from fism_common.errors import DataError
+from fism_common.source import Reading, Source
+
+from .files import LABELS, ROWS, encoded, idx, options, table, write
+
+TABLES = [
+    ("a,y\n1,1\nx,2\n", {}, "row 2, column 'a' is 'x', where a number is expected"),
+    ("a,b,y\n1,2,1\n1,2,3,4\n", {}, "line 3 has 4 fields, where 3 are expected, as in the first line"),
+    ("a,y\n1,1\n,2\n", {}, "row 2, column 'a' is missing; leave the row out"),
+    ("a,y\ninf,1\n", {}, "row 1, column 'a' is (inf|'inf')"),
+    ("a,b,y\n1,2,1\n1,2\n1,2,3\n", {}, "line 3 has 2 fields, where 3 are expected"),
+    ("a;y\n1;1\n1;x\n", {}, "row 1, column 'y' is '1', where a number is expected"),
+    ("a,y\n1,1\n1,\n", {}, "row 2, column 'y' is missing, and it is the label"),
+    ("a,y\n1,M\n1,B\n", {}, "row 1, column 'y' is 'M', where a number is expected, as it is the label"),
+    ("a,y\n1,M\n1,B\n", {"positive": "X"}, "column 'y' never is 'X', which is to count as 1; it is B, M"),
+    ("a,y\n1,1\n1,0\n", {"positive": "yes"}, "column 'y' never is 'yes', which is to count as 1; it is 0, 1"),
+    ("a,y\n1,1\n", {"label": "z"}, "has no column 'z'; it has 'a', 'y'"),
+    ("a,y\n1,1\n", {"features": ["b"]}, "has no column 'b'; it has 'a', 'y'"),
+    ("a,y\n1,1\n", {"drop": ["b"]}, "has no column 'b'; it has 'a', 'y'"),
+    ("a,y\n1,1\n", {"drop": ["a"]}, "has no column left to fit a model on"),
+    ("a,y\n1,1\n", {"label": None}, "say which of its columns is the label: 'a', 'y'"),
+    ("a,y\n", {}, "has no rows; leave this client out"),
+    ("", {}, "(cannot be read|has no column)"),
+]
+
+
+@pytest.mark.parametrize(("text", "reading", "reason"), TABLES)
+def test_table_is_refused_with_the_place(text: str, reading: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    """CSV; what is wrong with values is the same in every table."""
+    with pytest.raises(DataError, match=rf"t\.csv.*{reason}"):
+        as_numbers(table(tmp_path, text, **reading))
+
+
+def as_numbers(data: Data) -> Shard:
+    """Make rows of columns that are all to be numbers."""
+    return data.encode(Recipe(features=tuple(Column(column.name, Kind.NUMBER) for column in data.schema)))
+
+
+def test_few_texts_among_numbers_are_pointed_at(tmp_path: Path) -> None:
+    """They make a text of the whole column, which the federation refuses without having seen a value."""
+    data = table(tmp_path, "a,w,y\n1,u,1\nx,v,2\n,u,1\n4,v,1\n5,u,1\n")
+    (doubt,) = data.doubts()
+    assert doubt.endswith("t.csv: row 2, column 'a' is 'x', where a number is expected, as in 3 of 5 rows")
+
+
+def test_number_that_turns_out_to_be_none_is_refused_with_its_line(tmp_path: Path) -> None:
+    """Beyond the lines that a column's kind is guessed from."""
+    text = "a,y\n" + "1,1\n" * 30_000 + "x,1\n" + "1,1\n" * 100
+    with pytest.raises(
+        DataError, match=r"t\.csv: (line 30002|row 30001), column 'a' is 'x', where a number is expected"
+    ):
+        as_numbers(table(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("t.jsonl", '{"a": 1, "y": 1}\n{"a": 1, "y"\n', "t.jsonl cannot be read: .*"),
+        ("t.jsonl", '{"a": [1, 2], "y": 1}\n', "column 'a' is of type .*, which is no number, text or time"),
+        ("t.parquet", "PAR1 and no more", "t.parquet cannot be read"),
+        ("t.csv.gz", "\x1f\x8b no gzip", "t.csv.gz cannot be read"),
+    ],
+)
+def test_broken_file_is_refused_by_name(name: str, text: str, reason: str, tmp_path: Path) -> None:
+    """With what its reader says of it."""
+    with pytest.raises(DataError, match=reason):
+        encoded(table(tmp_path, text, name))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("1 1:2\nx 1:1\n", "line 2: a row begins with its label, a finite number, not 'x'"),
+        ("1 1:2 3\n", "line 1: column:value is expected, not '3'"),
+        ("1 a:2\n", "line 1: a column is a whole number, not 'a:2'"),
+        ("1 qid:3 1:2\n", "line 1: a column is a whole number, not 'qid:3'"),
+        ("1 2:1 1:1\n", "line 1: columns must ascend, each at most once in a row, not '1:1'"),
+        ("1 2:1 2:1\n", "line 1: columns must ascend"),
+        ("1 0:1\n", "line 1: columns are counted from 1; if these are counted from 0, say so"),
+        ("1 99999999999:1\n", "line 1: a column's number is too large"),
+        ("1 1:\n", "line 1: a finite number is expected after the colon"),
+        ("1 1:nan\n", "line 1: a finite number is expected after the colon, not 'nan'"),
+        ("inf 1:1\n", "line 1: a row begins with its label, a finite number, not 'inf'"),
+        ("1 1:1e999\n", "line 1: a number must not be beyond what a double holds, not '1e999'"),
+        (f"1 1:0.{'1' * 60}\n", "line 1: a number has at most 40 characters"),
+        ("# nothing\n\n", "has no rows; leave this client out"),
+    ],
+)
+def test_svmlight_is_refused_with_the_line(text: str, reason: str, tmp_path: Path) -> None:
+    """And what was expected there."""
+    (tmp_path / "t.svm").write_text(text)
+    with pytest.raises(DataError, match=rf"t\.svm.*{reason}"):
+        load(Source(data="t.svm"), Reading(), tmp_path)
+
+
+def test_arrays_are_refused_with_the_place(tmp_path: Path) -> None:
+    """NaN without a rule for it, infinities, labels that are missing or too few, columns that are too few."""
+    write(tmp_path)
+
+    def refused(reason: str, source: Source, reading: Reading | None = None, **arrays: Any) -> None:  # noqa: ANN401  # what NumPy saves
+        if arrays:
+            np.savez(tmp_path / "t.npz", **arrays)
+        with pytest.raises(DataError, match=reason):
+            encoded(load(source, reading or Reading(), tmp_path))
+
+    npz, holed = Source(data="t.npz"), ROWS.copy()
+    holed[1, 0] = np.nan
+    refused(r"t\.npz: row 1, column 0 is nan", npz, A=holed, b=LABELS)
+    refused(r"t\.npz: row 1, column 0 is inf", npz, A=np.where(np.isnan(holed), np.inf, holed), b=LABELS)
+    refused("has the arrays", npz, A=ROWS)
+    refused("3 rows but 2 labels", npz, A=ROWS, b=LABELS[:2])
+    refused("scale must be a number", npz, A=ROWS, b=LABELS, scale=np.ones(2))
+    refused("does not hold compressed sparse rows", npz, data=ROWS[0], indices=[0], indptr=[0], shape=[1], b=LABELS)
+    refused("has no labels in it; name the file that has them", Source(data="table.npy"))
+    refused("there is no file", Source(data="table.npy", labels="none.npy"))
+    refused("label is for tables", Source(data="table.npy", labels="labels.npy"), Reading(label="y"))
+    refused("has 2 columns, which is more than the 1", Source(data="table.svm"), Reading(columns=1))
+    refused("there is no file", Source(data="none.csv"))
+    (tmp_path / "table.xlsx").write_bytes(b"PK")
+    refused("the end of its name says nothing of its form; there are tables", Source(data="table.xlsx"))
+    (tmp_path / "t-ubyte").write_bytes(idx(ROWS)[:-1])
+    refused("has 5 entries, but its header says 3 x 2", Source(data="t-ubyte", labels="labels.npy"))
+    refused("the query cannot be read", Source(query="SELECT nothing FROM 'table.csv'"), Reading(label="y"))
+    refused("must be one SELECT", Source(query="SET threads = 1"), Reading(label="y"))
+
+
+FORMS = ["csv", "jsonl", "parquet", "npz", "sparse.npz", "npy", "svm", "svm.gz", "idx"]
+
+
+def mutated(content: bytes, rng: random.Random) -> bytes:
+    """Return a file with some bytes changed, cut out, or put in."""
+    found = bytearray(content)
+    for _ in range(rng.choice((1, 1, 2, 8))):
+        at = rng.randrange(len(found) + 1)
+        match rng.randrange(4):
+            case 0 if found:
+                found[min(at, len(found) - 1)] = rng.randrange(256)
+            case 1:
+                del found[at : at + rng.choice((1, 1, 4, 40))]
+            case 2:
+                found[at:at] = rng.choice((b",", b"\n", b":", b"nan", b"1e999", b"\0", b"\xff\xfe", b'"', b"-"))
+            case _:
+                del found[at:]
+    return bytes(found)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("form", FORMS)
+def test_mutated_files_are_read_or_refused(form: str, tmp_path: Path) -> None:
+    """Ten thousand of each form: a shard, or a DataError that names the file. Never anything else."""
+    files = write(tmp_path)
+    files["idx"] = tmp_path / "table-ubyte"
+    files["idx"].write_bytes(idx(np.arange(12).reshape(3, 2, 2)))
+    source, reading = options(files[form])
+    if form == "idx":
+        source = Source(data=source.data, labels="labels.npy")
+    whole, rng = files[form].read_bytes(), random.Random(form)  # noqa: S311  # noise, not secrets
+    if form == "svm.gz":
+        whole = gzip.decompress(whole)
+    refused = 0
+    for _ in range(10_000):
+        content = mutated(whole, rng)
+        files[form].write_bytes(
+            gzip.compress(content, 1, mtime=0) if form == "svm.gz" and rng.random() < 0.5 else content
+        )
+        try:
+            shard = encoded(load(source, reading, tmp_path), missing=Missing.MEAN)
+        except DataError as error:
+            assert str(files[form]) in str(error)  # noqa: PT017  # most are refused, some are not
+            refused += 1
+        else:
+            assert shard.count == shard.labels.size > 0
+    assert 1000 < refused < 10_000

@@ -1,0 +1,119 @@
+"""Categories, missing numbers, and the columns that a federation agrees on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fism_common.columns import (
+    Column,
+    Kind,
+    Missing,
+    Recipe,
+    Standardise,
+    Unknown,
+    agree,
+    read_recipe,
+    recipe_message,
+)
+from fism_common.errors import DataError, MismatchError
+from fism_common.pb import federation_pb2 as pb
+
+from .files import dense, encoded, table
+
+WARDS = {"ward": ("A", "B")}
+A, B, W = Column("a", Kind.NUMBER), Column("b", Kind.NUMBER), Column("ward", Kind.TEXT)
+
+
+def test_each_level_becomes_a_column(tmp_path: Path) -> None:
+    """In the order in which the federation lists them."""
+    data = table(tmp_path, "ward,a,y\nB,1,1\nA,2,1\n")
+    recipe = Recipe(levels=WARDS, intercept=True)
+    agreed = agree(recipe, data.schema, "one")
+    assert [entry.name for entry in agreed.entries()] == ["ward=A", "ward=B", "a", "intercept"]
+    np.testing.assert_array_equal(dense(data.encode(agreed)), [[0, 1, 1, 1], [1, 0, 2, 1]])
+
+
+def test_numbers_can_be_levels(tmp_path: Path) -> None:
+    """As they are written in the configuration, whole ones without a point."""
+    rows = dense(encoded(table(tmp_path, "k,y\n1,0\n3,0\n"), levels={"k": ("1", "2", "3")}))
+    np.testing.assert_array_equal(rows, [[1, 0, 0], [0, 0, 1]])
+    rows = dense(encoded(table(tmp_path, "k,y\n1.5,0\n3,0\n"), levels={"k": ("1.5", "3")}))
+    np.testing.assert_array_equal(rows, [[1, 0], [0, 1]])
+
+
+def test_unknown_level_is_refused_or_goes_to_other(tmp_path: Path) -> None:
+    """A missing one, too."""
+    text = "ward,y\nA,0\nZ,0\n,0\n"
+    with pytest.raises(DataError, match=r"t.csv: row 2, column 'ward' is 'Z'; the federation lists 'A', 'B'"):
+        encoded(table(tmp_path, text), levels=WARDS)
+    rows = dense(encoded(table(tmp_path, text), levels=WARDS, unknown=Unknown.OTHER))
+    np.testing.assert_array_equal(rows, [[1, 0, 0], [0, 0, 1], [0, 0, 1]])
+    with pytest.raises(DataError, match=r"row 1, column 'ward' is missing"):
+        encoded(table(tmp_path, "ward,y\n,0\nA,1\n"), levels=WARDS)
+
+
+def test_missing_number_is_refused_or_filled_in(tmp_path: Path) -> None:
+    """By a stated number; the federation's mean is filled in later, and until then it is NaN."""
+    text = "a,b,y\n1,,0\n2,5,0\n"
+    with pytest.raises(DataError, match=r"t.csv: row 1, column 'b' is missing; leave the row out, or let"):
+        encoded(table(tmp_path, text))
+    np.testing.assert_array_equal(dense(encoded(table(tmp_path, text), missing=-1.0)), [[1, -1], [2, 5]])
+    np.testing.assert_array_equal(encoded(table(tmp_path, text), missing=Missing.MEAN).rows, [[1, np.nan], [2, 5]])
+
+
+def test_order_of_columns_is_the_federation_s(tmp_path: Path) -> None:
+    """Whatever the order in a client's own file."""
+    first = agree(Recipe(), (A, B), "first")
+    data = table(tmp_path, "b,y,a\n5,0,7\n")
+    again = agree(first, data.schema, "second")
+    np.testing.assert_array_equal(dense(data.encode(again)), [[7, 5]])
+    assert [column.name for column in agree(Recipe(), (A, B), "first", ("b", "a")).features] == ["b", "a"]
+
+
+def test_differences_are_told_in_a_table() -> None:
+    """Columns that are missing, too many, or of another kind."""
+    agreed = agree(Recipe(levels=WARDS), (A, B, W), "first")
+    with pytest.raises(MismatchError) as told:
+        agree(agreed, (Column("a", Kind.TIME), W, Column("extra", Kind.NUMBER)), "west")
+    assert str(told.value) == (
+        "'west' has other columns than this federation:\n"
+        "  column  federation  west\n"
+        "  a       number      time\n"
+        "  b       number      -\n"
+        "  extra   -           number"
+    )
+
+
+@pytest.mark.parametrize(
+    ("recipe", "given", "order", "reason"),
+    [
+        (Recipe(), (W,), (), "ward .* text, its levels not listed"),
+        (Recipe(levels=WARDS), (A,), (), "ward    category    -"),
+        (Recipe(), (A,), ("a", "b"), "b       any         -"),
+        (Recipe(), (), ("a",), "columns without names; this federation's are a"),
+        (Recipe(features=(A,)), (), (), "columns without names"),
+        (Recipe(levels=WARDS), (Column("ward", Kind.TIME),), (), "category    time"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(
+    recipe: Recipe, given: tuple[Column, ...], order: tuple[str, ...], reason: str
+) -> None:
+    """Also the first client's, by what the configuration says."""
+    with pytest.raises(MismatchError, match=reason):
+        agree(recipe, given, "one", order)
+
+
+@pytest.mark.parametrize("missing", [Missing.REFUSE, Missing.MEAN, 0.0, -2.5])
+def test_recipe_travels_as_it_is(missing: Missing | float) -> None:
+    """To the last word."""
+    recipe = Recipe((A, W), WARDS, Unknown.OTHER, missing, intercept=True, standardise=Standardise.SCALE)
+    assert read_recipe(pb.Recipe.FromString(recipe_message(recipe).SerializeToString())) == recipe
+
+
+def test_recipe_of_a_later_version_is_refused() -> None:
+    """By name."""
+    with pytest.raises(MismatchError, match="'whiten' is not a valid Standardise"):
+        read_recipe(pb.Recipe(standardise="whiten"))
