@@ -84,7 +84,7 @@ def shard(  # noqa: PLR0913
     out.mkdir(parents=True, exist_ok=True)
     if any(out.iterdir()):
         raise DataError(f"the folder {out} is not empty; choose another")
-    query = select_all(path)
+    query = select_all(path, verbatim=True)
     if query is not None:
         return _tables(path, query, reading, out, parts=parts, sizes=sizes, by=by, alpha=alpha, seed=seed)
     if by is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tokenize
+import warnings
 import zipfile
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
 _DENSE = {"A", "b"}
 _SPARSE = {"data", "indices", "indptr", "shape", "b"}
 _BROKEN = (
-    *(ArithmeticError, EOFError, LookupError, MemoryError, NotImplementedError, OSError, SyntaxError, ValueError),
-    *(zipfile.BadZipFile, zlib.error),
+    *(ArithmeticError, EOFError, LookupError, MemoryError, OSError, RuntimeError, SyntaxError, ValueError),
+    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
 """All that a damaged file is seen to raise in NumPy and below it."""
 
@@ -33,7 +35,7 @@ def read_npz(path: Path, scale: float = 1.0, *, labelled: bool = True) -> Shard:
     Without ``labelled`` the labels b may be left out. Numbers that are missing are NaN.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as raw, _load(raw) as file:
             arrays: dict[str, NDArray[Any]] = {name: file[name] for name in file.files}
     except FileNotFoundError:
         raise DataError(f"there is no file {path}") from None
@@ -57,15 +59,23 @@ def read_npz(path: Path, scale: float = 1.0, *, labelled: bool = True) -> Shard:
 def read_npy(path: Path) -> NDArray[Any]:
     """Return the array in an .npy file; raise DataError that names the file."""
     try:
-        found = np.load(path, allow_pickle=False)
+        with path.open("rb") as raw:
+            found = _load(raw)
+            if not isinstance(found, np.ndarray):
+                found.close()
     except FileNotFoundError:
         raise DataError(f"there is no file {path}") from None
     except _BROKEN as error:
         raise DataError(f"{path} is not an .npy file of numbers: {error}") from error
     if not isinstance(found, np.ndarray):
-        found.close()
         raise DataError(f"{path} holds several arrays, as .npz files do")
     return real_numbers(found, str(path), DataError)
+
+
+def _load(file: BinaryIO) -> Any:  # noqa: ANN401  # an array, or a file of several
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of headers that Python 2 wrote
+        return np.load(file, allow_pickle=False)
 
 
 def _sparse(arrays: dict[str, NDArray[Any]], path: Path) -> csr_array:

@@ -66,7 +66,7 @@ def read_table(query: str, reading: Reading, folder: Path, where: str, *, labell
             found = database.execute(f"SELECT {', '.join(selected)} FROM ({query})").fetchnumpy()  # noqa: S608  # the site's own
         except duckdb.Error as error:
             raise _ragged(where) or _told(error, where) from error
-        except (UnicodeDecodeError, MemoryError) as error:
+        except (UnicodeDecodeError, MemoryError, RuntimeError) as error:  # what is below DuckDB raises the last
             raise DataError(f"{where} cannot be read: {error}") from error
     arrays = [_plain(found.pop(f"c{i}")) for i in range(len(selected))]
     count = arrays[0].size
@@ -76,13 +76,18 @@ def read_table(query: str, reading: Reading, folder: Path, where: str, *, labell
     return Table(where, dict(zip(chosen, arrays, strict=True)), kinds, labels)
 
 
-def select_all(path: Path) -> str | None:
-    """Return the query for all of a file; None if it is not a table."""
+def select_all(path: Path, *, verbatim: bool = False) -> str | None:
+    """Return the query for all of a file; None if it is not a table.
+
+    With ``verbatim`` the columns of a CSV file are texts, as they are written.
+    """
     name = path.name.lower().removesuffix(".gz")
     reader = next((reader for end, reader in _READERS.items() if name.endswith(end)), None)
     if reader is None:
         return None
     delimiter = _delimiter(path) if "{delimiter}" in reader else ","
+    if verbatim:
+        reader = reader.replace("header=true", "header=true, all_varchar=true")
     return f"SELECT * FROM {reader.format(path=quoted(str(path)), delimiter=quoted(delimiter))}"  # noqa: S608  # quoted
 
 

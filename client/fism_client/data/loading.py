@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
@@ -72,7 +73,7 @@ def _array(path: Path, source: Source, reading: Reading, folder: Path, *, labell
     else:
         labels = np.zeros(rows.shape[:1])
     if rows.ndim > 2:  # noqa: PLR2004  # images are rows of pixels
-        rows = rows.reshape(rows.shape[0], -1)
+        rows = rows.reshape(rows.shape[0], math.prod(rows.shape[1:]))
     return Shard.of(rows, labels, scale=reading.scale, where=str(path), missing=True)
 
 
