@@ -64,7 +64,7 @@ def compare(
     A method that does not fit the problem is left out, which is logged.
     """
     new_folder(folder)
-    shards, _, _ = pool(plan)
+    shards = list(pool(plan).train.values())
     problem = Problem(_loss(plan), plan.constraint, plan.objective(shards[0].columns))
     start, rounds = plan.start(shards[0].columns), plan.config.stop.rounds
     if plan.config.stop.tolerance is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,22 +21,39 @@ if TYPE_CHECKING:
     from fism_server.plan import Plan
 
 
-def pool(plan: Plan) -> tuple[list[Shard], Recipe, Scaling | None]:
-    """Return the rows that each client of `fism run` would train on, the recipe, and the scaling if there is one."""
+@dataclass(frozen=True)
+class Pooled:
+    """What every client of a federation has, by its name."""
+
+    train: dict[str, Shard]
+    held_out: dict[str, Shard]
+    """Of those who hold out rows."""
+    recipe: Recipe
+    scaling: Scaling | None
+
+
+def pool(plan: Plan) -> Pooled:
+    """Return the rows that each client of `fism run` would train on and hold out."""
     local, rule = plan.config.local, plan.config.data
     sources = clients_of(plan)
     if local is None:
         raise ConfigError("the table [local] names the shards")
-    recipe, whole = rule.recipe(), {}
+    recipe = rule.recipe()
+    train: dict[str, Shard] = {}
+    held_out: dict[str, Shard] = {}
     for name, source in sources.items():
         data = load(source, local, plan.folder)
         recipe = agree(recipe, data.schema, name, rule.features or ())
         shard = data.encode(recipe)
         check_form(shard, recipe, data.where)
-        whole[name] = shard.hold_out(local.holdout, plan.config.federation.seed)[0]
-    shards = list(whole.values())
+        train[name], held = shard.hold_out(local.holdout, plan.config.federation.seed)
+        if held is not None:
+            held_out[name] = held
     if not recipe.measured:
-        return shards, recipe, None
-    numeric = np.array(recipe.numeric(shards[0].columns))
-    found = scaling(merge([moments_of(shard, numeric) for shard in shards]))
-    return [standardised(shard, recipe, found) for shard in shards], recipe, found
+        return Pooled(train, held_out, recipe, None)
+    numeric = np.array(recipe.numeric(next(iter(train.values())).columns))
+    found = scaling(merge([moments_of(shard, numeric) for shard in train.values()]))
+    train, held_out = (
+        {name: standardised(shard, recipe, found) for name, shard in part.items()} for part in (train, held_out)
+    )
+    return Pooled(train, held_out, recipe, found)

@@ -12,7 +12,8 @@ import numpy as np
 
 import fism
 import prepare
-from fism_client.data.arrays import read_npz
+from fism.pooled import pool
+from fism_server.plan import read_plan
 
 HERE = Path(__file__).parent
 
@@ -34,21 +35,20 @@ def main() -> None:
 
 def compare(folder: Path, together: np.ndarray) -> None:
     """Print the accuracy of every hospital alone, and the size of a model that nobody selected."""
-    split = {name: read_npz(folder / f"{name}.npz").hold_out(0.25, seed=1) for name in prepare.SIZES}
-    train = {name: pair[0] for name, pair in split.items()}
-    held = [pair[1] for pair in split.values() if pair[1] is not None]
+    plan = read_plan(folder / "hospitals.toml")
+    pooled = pool(plan)
+    train, held = pooled.train, list(pooled.held_out.values())
 
     def right(x: np.ndarray) -> str:
         count = sum(int(np.sum(shard.labels * shard.scores(x) > 0)) for shard in held)
         return f"{100 * count / sum(shard.count for shard in held):5.1f} %"
 
-    problem = fism.Problem("logistic", fism.Box(-10, 10), fism.SquaredNorm())
-    steps = fism.PowerSteps(gamma=1.0, a=0.7, lam=2.0, b=0.2)
-    start = np.random.default_rng(1).uniform(np.full(31, -10.0), np.full(31, 10.0))
+    problem = fism.Problem("logistic", plan.constraint, plan.outer)
+    start = plan.start(together.size)
 
     def alone(*names: str, method: str = "fism") -> np.ndarray:
         shards = [train[name] for name in names]
-        return fism.solve(problem, shards, steps=steps, rounds=2000, start=start, method=method).x
+        return fism.solve(problem, shards, steps=plan.steps, rounds=2000, start=start, method=method).x
 
     print("\nright on the rows that all four held out:")
     for name, shard in train.items():

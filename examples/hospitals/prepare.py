@@ -1,10 +1,11 @@
-"""Write the shards of four hospitals: the breast cancer data of scikit-learn, dealt out unevenly.
+"""Write the tables of four hospitals: the breast cancer data of scikit-learn, dealt out unevenly.
 
-Usage: prepare.py FOLDER. Columns are standardised, and a column of ones is the intercept.
+Usage: prepare.py FOLDER.
 """
 
 from __future__ import annotations
 
+import csv
 import sys
 from pathlib import Path
 
@@ -15,18 +16,21 @@ SIZES = {"north": 25, "east": 60, "south": 150, "west": 334}
 
 
 def main(folder: Path) -> None:
-    """Write one .npz file per hospital."""
+    """Write one CSV file per hospital, as it may come out of its own system."""
     data = load_breast_cancer()
-    rows = (data.data - data.data.mean(axis=0)) / data.data.std(axis=0)
-    rows = np.column_stack([rows, np.ones(len(rows))])
-    labels = np.where(data.target == 1, 1.0, -1.0)
+    names = [str(name).replace(" ", "_") for name in data.feature_names]
+    diagnoses = np.array([str(name) for name in data.target_names])[data.target]
     rng = np.random.default_rng(0)
     # Hospitals differ in their patients: larger tumours tend to go to the larger ones.
-    order = np.argsort(rows[:, 0] + 0.3 * rng.normal(size=len(rows)))
+    radius = data.data[:, 0]
+    order = np.argsort((radius - radius.mean()) / radius.std() + 0.3 * rng.normal(size=radius.size))
     folder.mkdir(parents=True, exist_ok=True)
     ends = np.cumsum(list(SIZES.values()))[:-1]
-    for name, members in zip(SIZES, np.split(order, ends), strict=True):
-        np.savez(folder / f"{name}.npz", A=rows[members], b=labels[members])
+    for site, members in zip(SIZES, np.split(order, ends), strict=True):
+        with (folder / f"{site}.csv").open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["patient", *names, "diagnosis"])
+            writer.writerows([i, *map(float, data.data[i]), diagnoses[i]] for i in members)
 
 
 if __name__ == "__main__":

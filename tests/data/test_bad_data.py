@@ -28,8 +28,8 @@ TABLES = [
     ("a;y\n1;1\n1;x\n", {}, "row 1, column 'y' is '1', where a number is expected"),
     ("a,y\n1,1\n1,\n", {}, "row 2, column 'y' is missing, and it is the label"),
     ("a,y\n1,M\n1,B\n", {}, "row 1, column 'y' is 'M', where a number is expected, as it is the label"),
-    ("a,y\n1,M\n1,B\n", {"positive": "X"}, "column 'y' never is 'X', which is to count as 1; it is B, M"),
-    ("a,y\n1,1\n1,0\n", {"positive": "yes"}, "column 'y' never is 'yes', which is to count as 1; it is 0, 1"),
+    ("a,y\n1,yes\n1,no\n", {"positive": "X"}, "column 'y' is true or false, and never 'X', which is to count as 1"),
+    ("a,y\n1,1\n1,0\n", {"positive": "yes"}, "column 'y' is a number, and never 'yes', which is to count as 1"),
     ("a,y\n1,1\n", {"label": "z"}, "has no column 'z'; it has 'a', 'y'"),
     ("a,y\n1,1\n", {"features": ["b"]}, "has no column 'b'; it has 'a', 'y'"),
     ("a,y\n1,1\n", {"drop": ["b"]}, "has no column 'b'; it has 'a', 'y'"),
@@ -50,6 +50,12 @@ def test_table_is_refused_with_the_place(text: str, reading: dict[str, Any], rea
 def as_numbers(data: Data) -> Shard:
     """Make rows of columns that are all to be numbers."""
     return data.encode(Recipe(features=tuple(Column(column.name, Kind.NUMBER) for column in data.schema)))
+
+
+def test_label_that_no_row_has_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A site may have none of one class; or the word is misspelt."""
+    assert table(tmp_path, "a,y\n1,B\n2,B\n", positive="M").labels.tolist() == [-1.0, -1.0]
+    assert "column 'y' never is 'M', which counts as 1, but B: all rows count as -1" in caplog.text
 
 
 def test_few_texts_among_numbers_are_pointed_at(tmp_path: Path) -> None:

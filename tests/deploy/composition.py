@@ -23,15 +23,16 @@ SERVICES = ["certs", "shards", "server", *CLIENTS]
 SOLVE = """
 import sys
 from pathlib import Path
-import numpy as np
 import fism
-from fism_client.data.arrays import read_npz
+from fism.pooled import pool
+from fism_server.plan import read_plan
 
-shards = [read_npz(Path("/data", name, "shard.npz")).hold_out(0.25, seed=1)[0] for name in sys.argv[2:]]
-problem = fism.Problem("logistic", fism.Box(-10, 10), fism.SquaredNorm())
-start = np.random.default_rng(1).uniform(np.full(31, -10.0), np.full(31, 10.0))
-steps = fism.PowerSteps(gamma=1.0, a=0.7, lam=2.0, b=0.2)
-found = fism.solve(problem, shards, steps=steps, rounds=int(sys.argv[1]), start=start)
+shards = [f"/data/{name}/shard.csv" for name in sys.argv[2:]]
+plan = read_plan(Path("/config/hospitals.toml"), [f"local.shards={shards!r}"])
+train = list(pool(plan).train.values())
+n = train[0].columns
+problem = fism.Problem("logistic", plan.constraint, plan.objective(n))
+found = fism.solve(problem, train, steps=plan.steps, rounds=int(sys.argv[1]), start=plan.start(n))
 print(found.x.tobytes().hex(), found.weighted.tobytes().hex(), found.average.tobytes().hex())
 """
 

@@ -86,11 +86,11 @@ def test_client_holds_its_own_shard_and_key_alone(live: Composition, image: Imag
     """All that a client's container has beyond the image, which is the same for all."""
     for name in CLIENTS:
         held = live.run(name, "find", "/data", "/certs", "-type", "f").split()
-        assert sorted(held) == ["/certs/ca.pem", f"/certs/{name}.key", f"/certs/{name}.pem", "/data/shard.npz"]
+        assert sorted(held) == ["/certs/ca.pem", f"/certs/{name}.key", f"/certs/{name}.pem", "/data/shard.csv"]
         assert mounts(live, name) == {("/data", False), ("/certs", False)}
         assert written(live, name) <= {"/data", "/certs"}
         assert set(live.container(name).attrs["Config"]["Env"]) == set(image.attrs["Config"]["Env"])
-        assert shards_and_objectives(live, name) == {"/data/shard.npz"}
+        assert shards_and_objectives(live, name) == {"/data/shard.csv"}
 
 
 def test_server_holds_no_shard(live: Composition) -> None:
@@ -100,6 +100,7 @@ def test_server_holds_no_shard(live: Composition) -> None:
     runs = live.run("server", "find", "/runs", "-type", "f", "-printf", "%f\n").split()
     assert {name.removesuffix("-wal").removesuffix("-shm") for name in runs} <= {
         "config.json",
+        "model.json",
         "model.npz",
         "run.sqlite",
         "summary.json",
@@ -118,7 +119,8 @@ def mounts(live: Composition, service: str) -> set[tuple[str, bool]]:
 def shards_and_objectives(live: Composition, service: str) -> set[str]:
     """Return all that looks like rows or like the federation's configuration, wherever it is."""
     not_there = "-path /proc -prune -o -path '*/site-packages/scipy' -prune"  # which has tables of its own
-    look = f"find / {not_there} -o -name '*.npz' -print -o -name 'hospitals.*' -print 2>/dev/null; true"
+    names = " -o ".join(f"-name '{name}' -print" for name in ("*.npz", "shard.csv", "hospitals.*"))
+    look = f"find / {not_there} -o {names} 2>/dev/null; true"
     return set(live.run(service, "sh", "-c", look).split())
 
 

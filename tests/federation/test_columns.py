@@ -71,7 +71,7 @@ def folder(tmp_path: Path) -> Path:
 def alone(folder: Path) -> fism.Result:
     """Return what one process makes of all tables, by the same steps."""
     plan = read_plan(folder / "tables.toml")
-    shards, _, _ = pool(plan)
+    shards = list(pool(plan).train.values())
     n = shards[0].columns
     problem = fism.Problem("logistic", plan.constraint, plan.objective(n))
     return fism.solve(problem, shards, steps=plan.steps, rounds=40, start=plan.start(n))
@@ -130,7 +130,7 @@ def test_times_are_predicted_to_nine_digits(folder: Path) -> None:
     model = fism.load(folder / "run")
     x = alone(folder).x
     plan = read_plan(folder / "tables.toml")
-    shards, _, _ = pool(plan)
+    shards = list(pool(plan).train.values())
     held = load(Source(data="south.csv"), Reading(label="sick", positive="yes", drop=["id"]), folder)
     expected = shards[2].scores(x)
     found = model.scores(model.prepare(held))

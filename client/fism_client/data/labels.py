@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,27 +15,28 @@ if TYPE_CHECKING:
     from fism_common.vectors import Vector
 
 
+_log = logging.getLogger(__name__)
 _TRUE, _FALSE = {"true", "t", "yes", "y", "1"}, {"false", "f", "no", "n", "0"}
 """What a column may have said that was read as true and false."""
 
 
 def positives(values: NDArray[Any], positive: object, what: str) -> Vector:
-    """Return 1 for the label that counts as positive and -1 for all others; refuse one that no row has."""
+    """Return 1 for the label that counts as positive and -1 for all others; warn of one that no row has."""
     wanted = text_of(positive)
     if values.dtype.kind == "O":
         is_it = values == wanted
     elif values.dtype.kind == "b":
-        is_it = (
-            values if wanted.lower() in _TRUE else ~values if wanted.lower() in _FALSE else np.zeros(values.shape, bool)
-        )
+        if wanted.lower() not in _TRUE | _FALSE:
+            raise DataError(f"{what} is true or false, and never {wanted!r}, which is to count as 1")
+        is_it = values == (wanted.lower() in _TRUE)
     else:
         try:
             is_it = values == float(wanted)
         except ValueError:
-            is_it = np.zeros(values.shape, bool)
+            raise DataError(f"{what} is a number, and never {wanted!r}, which is to count as 1") from None
     if not is_it.any():
         seen = ", ".join(sorted({text_of(value) for value in values[:1000].tolist()})[:10])
-        raise DataError(f"{what} never is {wanted!r}, which is to count as 1; it is {seen}")
+        _log.warning("%s never is %r, which counts as 1, but %s: all rows count as -1", what, wanted, seen)
     return np.where(is_it, 1.0, -1.0)
 
 
