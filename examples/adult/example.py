@@ -1,0 +1,44 @@
+"""Eight offices tell who earns above a line: the census data that LIBSVM calls a1a, as it comes.
+
+The file is a1a.t, gzipped or not, which FISM_A1A names.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+import fism
+from fism.sharding import shard
+from fism_common.source import Reading, Source
+
+PARTS = [1, 1, 2, 2, 3, 3, 4, 8]
+"""The offices' shares; as much as the largest has is kept to evaluate."""
+READING = Reading(columns=123)
+
+
+def prepare(folder: Path) -> None:
+    """Deal the rows out to eight unequal shards, and one to evaluate."""
+    if "FISM_A1A" not in os.environ:
+        raise SystemExit("set FISM_A1A to the file a1a.t of LIBSVM's page of data sets, gzipped or not")
+    source = Path(os.environ["FISM_A1A"]).absolute()
+    whole = folder / ("a1a.svm.gz" if source.suffix == ".gz" else "a1a.svm")
+    whole.write_bytes(source.read_bytes())
+    sizes = [*PARTS, PARTS[-1]]
+    written = shard(whole, Source(data=str(whole)), READING, folder / "shards", parts=len(sizes), sizes=sizes, seed=1)
+    for file, rows in written:
+        print(f"{file.name}  {rows} rows")
+
+
+def show(folder: Path) -> None:
+    """Print how the model does on rows that no office has."""
+    model = fism.load(folder / "run")
+    test = model.read(Source(data=f"shards/part-{len(PARTS) + 1}.npz"), Reading(), folder, labelled=True)
+    measured = model.evaluate(test)
+    small = np.mean(np.abs(model.coef) < 0.01)
+    print(
+        f"\non {measured['rows']} rows: accuracy {measured['accuracy']:.4f}, AUC {measured['auc']:.4f}, mean loss "
+        f"{measured['loss']:.4f}; {small:.0%} of the coefficients are below 0.01"
+    )

@@ -1,0 +1,44 @@
+"""Eight post offices tell threes from the other digits: MNIST, from its own files.
+
+FISM_DATA names the folder with the four files; without it `fism paper mnist` fetches and keeps them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import fism
+from fism.paper.digits import cache_folder
+from fism.sharding import shard
+from fism_common.source import Reading, Source
+
+CLIENTS = 8
+
+
+def prepare(folder: Path) -> None:
+    """Deal the training images out to eight shards that differ in their digits."""
+    images, labels = find("train")
+    source = Source(data=str(images), labels=str(labels))
+    for file, rows in shard(images, source, Reading(), folder / "shards", parts=CLIENTS, alpha=1.0, seed=1):
+        print(f"{file.name}  {rows} rows")
+
+
+def find(part: str) -> tuple[Path, Path]:
+    """Return the files of images and of labels, gzipped or not."""
+    folder = Path(os.environ.get("FISM_DATA") or cache_folder())
+    if not folder.is_dir():
+        raise SystemExit(
+            "set FISM_DATA to the folder of MNIST's four files, or run fism paper mnist, which fetches them"
+        )
+    first, second = (min(folder.glob(f"{part}-{kind}*")) for kind in ("images", "labels"))
+    return first, second
+
+
+def show(folder: Path) -> None:
+    """Print how the model does on the test images."""
+    model = fism.load(folder / "run")
+    images, labels = find("t10k")
+    reading = Reading(positive=3, scale=1 / 255)
+    measured = model.evaluate(model.read(Source(data=str(images), labels=str(labels)), reading, folder, labelled=True))
+    print(f"\non {measured['rows']} test images: accuracy {measured['accuracy']:.4f}, AUC {measured['auc']:.4f}")
