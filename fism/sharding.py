@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fism_client.data.duck import named, quoted, select_all
+from fism_client.data.duck import connect, named, quoted, select_all
 from fism_client.data.labels import text_of
 from fism_client.data.loading import load
 from fism_client.data.matrix import Matrix
@@ -110,7 +110,7 @@ def _tables(  # noqa: PLR0913
     import duckdb  # noqa: PLC0415  # slow to load
 
     kind = next((suffix for suffix in _FORMATS if suffix in path.suffixes), ".csv")
-    with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as database:
+    with connect() as database:
         try:
             database.execute(f"CREATE TABLE whole AS {query}")
             ((count,),) = database.execute("SELECT count(*) FROM whole").fetchall()

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import tempfile
+from pathlib import Path
 
 import numpy as np
 
 from fism_client import kernel_cache
+from fism_client.data.svmlight import read_svmlight
 from fism_client.local_pass import LocalPass
 from fism_client.shard import Shard
 from fism_common.losses import named_loss
 from fism_common.sets import Ball, Box, Simplex
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from fism_common.source import Reading
 
 _ENTRIES = (1.0, 0.5, 0.1)
 """One that a byte holds, one that float32 holds, and one that needs float64."""
@@ -28,4 +28,8 @@ def warm() -> Path:
         for rows in (np.array([[entry]]), csr_array([[entry]])):
             for constraint in (Box(-1.0, 1.0), Ball(1.0), Simplex()):
                 LocalPass(Shard.of(rows, [1.0]), loss, constraint)
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "one.svm"
+        file.write_text("1 1:1\n")
+        read_svmlight(file, Reading())
     return kernel_cache.folder()

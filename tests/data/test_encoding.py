@@ -44,6 +44,13 @@ def test_numbers_can_be_levels(tmp_path: Path) -> None:
     np.testing.assert_array_equal(rows, [[1, 0], [0, 1]])
 
 
+@pytest.mark.parametrize("levels", [("yes", "no"), ("no", "yes"), ("true", "false"), ("True", "False"), ("t", "f")])
+def test_yes_and_no_can_be_levels(levels: tuple[str, str], tmp_path: Path) -> None:
+    """Though a file's columns of them are read as true and false."""
+    data = table(tmp_path, f"k,y\n{levels[0]},0\n{levels[1]},0\n{levels[0]},1\n")
+    np.testing.assert_array_equal(dense(encoded(data, levels={"k": levels})), [[1, 0], [0, 1], [1, 0]])
+
+
 def test_unknown_level_is_refused_or_goes_to_other(tmp_path: Path) -> None:
     """A missing one, too."""
     text = "ward,y\nA,0\nZ,0\n,0\n"

@@ -43,6 +43,15 @@ _TEXTS = re.compile(r"(VARCHAR|UUID|ENUM.*)$")
 _TIMES = re.compile(r"(DATE|TIMESTAMP.*)$")
 
 
+def connect() -> duckdb.DuckDBPyConnection:
+    """Return a database in memory that fetches nothing from elsewhere, and shows no progress in our output."""
+    import duckdb  # noqa: PLC0415  # slow to load, and not always needed
+
+    database = duckdb.connect(config={"autoinstall_known_extensions": "false", "TimeZone": "UTC"})
+    database.execute("SET enable_progress_bar = false")
+    return database
+
+
 def read_table(query: str, reading: Reading, folder: Path, where: str, *, labelled: bool = True) -> Table:
     """Return what a query selects; raise DataError that says where it is from, and which row and column it is about.
 
@@ -50,7 +59,7 @@ def read_table(query: str, reading: Reading, folder: Path, where: str, *, labell
     """
     import duckdb  # noqa: PLC0415  # slow to load, and not always needed
 
-    with duckdb.connect(config={"autoinstall_known_extensions": "false", "TimeZone": "UTC"}) as database:
+    with connect() as database:
         try:
             database.execute(f"SET file_search_path = {quoted(str(folder))}")
             if [one.type for one in database.extract_statements(query)] != [duckdb.StatementType.SELECT]:

@@ -26,9 +26,9 @@ def positives(values: NDArray[Any], positive: object, what: str) -> Vector:
     if values.dtype.kind == "O":
         is_it = values == wanted
     elif values.dtype.kind == "b":
-        if wanted.lower() not in _TRUE | _FALSE:
+        if is_true(wanted) is None:
             raise DataError(f"{what} is true or false, and never {wanted!r}, which is to count as 1")
-        is_it = values == (wanted.lower() in _TRUE)
+        is_it = values == is_true(wanted)
     else:
         try:
             is_it = values == float(wanted)
@@ -38,6 +38,11 @@ def positives(values: NDArray[Any], positive: object, what: str) -> Vector:
         seen = ", ".join(sorted({text_of(value) for value in values[:1000].tolist()})[:10])
         _log.warning("%s never is %r, which counts as 1, but %s: all rows count as -1", what, wanted, seen)
     return np.where(is_it, 1.0, -1.0)
+
+
+def is_true(text: str) -> bool | None:
+    """Return what a text says, if it is one that is read as true or false."""
+    return True if text.lower() in _TRUE else False if text.lower() in _FALSE else None
 
 
 def text_of(value: object) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fism_client.data.fresh import fresh
-from fism_client.data.labels import text_of
+from fism_client.data.labels import is_true, text_of
 from fism_client.shard import Shard
 from fism_common.columns import OTHER, Column, Kind, Missing, Unknown
 from fism_common.errors import DataError
@@ -107,6 +107,8 @@ class Table:
         levels = recipe.levels_of(name)
         place: dict[str | None, int] = {level: i for i, level in enumerate(recipe.levels[name])}
         other = len(levels) - 1 if recipe.unknown is Unknown.OTHER else -1
+        if values.dtype.kind == "b":  # a file's yes and no are read as true and false
+            place |= {text_of(is_true(level)): i for i, level in enumerate(levels) if is_true(level) is not None}
         codes = np.fromiter((place.get(text, -1) for text in _texts(values)), np.int32, self.count)
         if other >= 0:
             codes[codes < 0] = other
