@@ -41,8 +41,6 @@ class Member:
     columns: int
     """Of its data."""
     shards: int
-    schema: tuple[Column, ...] = ()
-    """The names and kinds of these columns, if they have names."""
     width: int = 0
     """The columns of the model."""
     token: bytes = field(default_factory=lambda: secrets.token_bytes(16))
@@ -81,6 +79,7 @@ class Members:
         self._allowed = None if allowed is None else frozenset(allowed)
         self._columns, self._check_columns = columns, check_columns
         self._recipe, self._features = recipe, tuple(features)
+        self._agreed: Recipe | None = None
         self._names = None if isinstance(expected, int) else list(expected)
         self.expected = expected if isinstance(expected, int) else len(expected)
         self._by_name: dict[str, Member] = {}
@@ -92,10 +91,9 @@ class Members:
     def restore(self, members: Sequence[Member], left_out: dict[str, int], features: tuple[Column, ...]) -> None:
         """Expect the clients of a run that had begun, in federation order, all of them away from now on."""
         now = time.monotonic()
-        self._recipe = replace(self._recipe, features=features)
+        self._agreed = replace(self._recipe, features=features)
         for member in members:
-            member.away_since, member.schema = now, features
-            member.width = self._recipe.width(member.columns)
+            member.away_since, member.width = now, self._agreed.width(member.columns)
         self._by_name = {member.name: member for member in members}
         self._order, self._left_out, self.expected, self.begun = list(members), left_out, len(members), True
 
@@ -111,6 +109,10 @@ class Members:
 
         ``proven`` is the name in its certificate, if it has one.
         """
+        self._check_name(request.name, proven)
+        only = self._by_name.get(request.name) if len(self._by_name) == 1 and not self.begun else None
+        if only is not None and only.link is None and not only.put_out:
+            self._forget(only)  # a first try, with whatever columns, does not bind
         recipe = self.probe(request, proven)
         known = self._by_name.get(request.name)
         if known is not None and (self.begun or known.link is not None or known.put_out):
@@ -120,10 +122,10 @@ class Members:
             raise NotAllowedError(f"{request.name!r} was away too long: the run went on without it in round {since}")
         if known is None and len(self._by_name) == self.expected:
             raise NotAllowedError(f"the run has its {self.expected} clients, and {request.name!r} is not one of them")
-        schema, width = read_columns(request.schema), recipe.width(request.columns)
-        member = Member(request.name, request.rows, request.columns, request.shards, schema, width)
+        width = recipe.width(request.columns)
+        member = Member(request.name, request.rows, request.columns, request.shards, width)
         self._by_name[member.name] = member
-        self._order = None
+        self._order, self._agreed = None, recipe
         return member
 
     def probe(self, request: pb.JoinRequest, proven: str | None = None) -> Recipe:
@@ -140,8 +142,7 @@ class Members:
     @property
     def recipe(self) -> Recipe:
         """How rows are made: with the columns of the first client, once there is one."""
-        first = next(iter(self._by_name.values()), None)
-        return self._recipe if first is None else agree(self._recipe, first.schema, first.name, self._features)
+        return self._agreed or self._recipe
 
     def revoke(self) -> list[str]:
         """Put out the clients of a resumed run whose names are no longer allowed; return these."""
@@ -200,8 +201,14 @@ class Members:
         now = time.monotonic()
         for member in list(self._by_name.values()):
             if member.link is None and now - member.joined > _SECONDS_TO_OPEN:
-                del self._by_name[member.name]
-                self._order = None
+                self._forget(member)
+
+    def _forget(self, member: Member) -> None:
+        """Free a member's place. The columns stay as others were told of them; with nobody left, the next one decides."""
+        del self._by_name[member.name]
+        self._order = None
+        if not self._by_name:
+            self._agreed = None
 
     def _by_token(self, token: bytes) -> Member | None:
         return next((one for one in self._by_name.values() if secrets.compare_digest(one.token, token)), None)

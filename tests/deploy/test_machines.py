@@ -56,7 +56,7 @@ def machines(engine: docker.DockerClient, image: Image, host: str, tmp_path: Pat
     give(engine, image, 10001, tmp_path / "server/runs")
     yield tmp_path
     for name in SITES:
-        unused = {"SERVER": "x:1", "NAME": name, "DATA": "/x"}
+        unused = {"SERVER": "x:1", "NAME": name, "DATA": "x"}
         compose(tmp_path / name, f"{NAME}-{name}", "-f", "compose.client.yml", "down", **unused)
     compose(tmp_path / "server", f"{NAME}-server", "-f", "compose.server.yml", "down")
 
@@ -73,8 +73,9 @@ def test_sites_need_an_address_a_name_and_their_data(
     published = container(engine, project, "server").ports["50051/tcp"] or []
     (port,) = (one["HostPort"] for one in published)
     for name in SITES:
-        shutil.copy(given.file(name), machines / name / "shard.npz")
-        told = {"SERVER": f"{host}:{port}", "NAME": name, "DATA": "./shard.npz"}
+        (machines / name / "data").mkdir()
+        shutil.copy(given.file(name), machines / name / "data/shard.npz")
+        told = {"SERVER": f"{host}:{port}", "NAME": name, "DATA": "shard.npz"}
         compose(machines / name, f"{NAME}-{name}", "-f", "compose.client.yml", *up, FISM_IMAGE=NAME, **told)
     for name in SITES:
         assert container(engine, f"{NAME}-{name}", "client").wait(timeout=60)["StatusCode"] == 0

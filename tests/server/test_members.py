@@ -124,6 +124,7 @@ def test_client_that_never_connected_may_come_with_other_data_before_the_rounds_
     members = Members(1, None)
     members.join(request("a", rows=3))
     assert members.join(request("a", rows=9)).rows == 9
+    assert members.join(request("a", columns=2)).columns == 2
 
 
 def test_first_client_decides_the_columns_if_the_configuration_does_not() -> None:
@@ -151,3 +152,24 @@ def test_missing_clients_are_named_or_counted() -> None:
     members.join(request("b"))
     assert members.missing() == ["b", "1 more"]
     assert Members(["x", "y"], None).missing() == ["x", "y"]
+
+
+def test_columns_of_the_first_client_hold_as_long_as_anybody_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others were told of them; when nobody is left, whoever comes next decides."""
+    clock = [0.0]
+    monkeypatch.setattr("fism_server.members.time.monotonic", lambda: clock[0])
+    members = Members(3, None)
+
+    def join(name: str, *columns: str) -> list[str]:
+        wish = request(name, columns=len(columns))
+        wish.schema.extend(pb.Column(name=column, kind="number") for column in columns)
+        members.join(wish).joined = clock[0]
+        return [column.name for column in members.recipe.features]
+
+    assert join("a", "age", "bmi") == ["age", "bmi"]
+    clock[0] = 100.0
+    assert join("b", "bmi", "age") == ["age", "bmi"]
+    clock[0] = 150.0  # a has vanished
+    assert join("c", "bmi", "age") == ["age", "bmi"]
+    clock[0] = 500.0
+    assert join("d", "bmi", "age") == ["bmi", "age"]
