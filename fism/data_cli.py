@@ -78,7 +78,7 @@ def shard(
             shares = [float(share) for share in sizes.split(",")] if sizes else []
         except ValueError as error:
             raise ConfigError(f"--sizes wants numbers such as 1,2,5: {error}") from None
-        if any(share <= 0 for share in shares) or (dirichlet is not None and dirichlet <= 0):
+        if not all(0 < share < float("inf") for share in shares) or (dirichlet is not None and dirichlet <= 0):
             raise ConfigError("shares must be above 0")
         source, reading = _read(str(data), labels, label, positive, None, None, scale, columns, zero_based)
         written = split(

@@ -22,7 +22,7 @@ def mean_loss(shard: Shard, loss: Loss, x: Vector, constraint: ConstraintSet) ->
 
 def of_classes(scores: Vector, labels: Vector) -> dict[str, float]:
     """Return the share of rows on the right side, and the area under the ROC curve where both classes are there."""
-    found = {"accuracy": float(np.mean(labels * scores > 0))}
+    found = {"accuracy": float(np.mean((scores > 0) == (labels > 0)))}
     ones = labels > 0
     if ones.any() and not ones.all():
         found["auc"] = auc(scores, ones)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +12,11 @@ import numpy as np
 
 from fism_client.data.labels import text_of
 from fism_client.data.loading import load as load_data
-from fism_client.data.matrix import with_intercept
+from fism_client.data.matrix import Matrix
 from fism_client.data.standard import standardised
-from fism_client.data.table import Table
+from fism_client.data.table import Table, seconds_since_1970
 from fism_client.shard import Shard, SparseMatrix
-from fism_common.columns import Kind, Missing
+from fism_common.columns import Kind
 from fism_common.errors import DataError, MethodError
 from fism_common.losses import CLASSIFYING, LOSSES, named_loss
 from fism_common.model import read_model
@@ -71,27 +73,27 @@ class Model:
         name = self._fitted.loss.name
         return name in LOSSES and LOSSES[name].kind in CLASSIFYING
 
-    def decision_function(self, rows: ArrayLike | SparseMatrix | Mapping[str, ArrayLike]) -> Vector:
+    def decision_function(self, rows: ArrayLike | SparseMatrix | Mapping[str, Any]) -> Vector:
         """Return the score of every row."""
         return self.scores(self.shard(rows))
 
-    def predict(self, rows: ArrayLike | SparseMatrix | Mapping[str, ArrayLike]) -> Vector:
+    def predict(self, rows: ArrayLike | SparseMatrix | Mapping[str, Any]) -> Vector:
         """Return the class of every row, -1 or 1, or the number that is predicted for it."""
         return self._predictions(self.decision_function(rows))
 
-    def predict_proba(self, rows: ArrayLike | SparseMatrix | Mapping[str, ArrayLike]) -> NDArray[np.float64]:
+    def predict_proba(self, rows: ArrayLike | SparseMatrix | Mapping[str, Any]) -> NDArray[np.float64]:
         """Return the probabilities of both classes, -1 first, for every row."""
         return self._probabilities(self.decision_function(rows))
 
-    def shard(self, rows: ArrayLike | SparseMatrix | Mapping[str, ArrayLike]) -> Shard:
+    def shard(self, rows: ArrayLike | SparseMatrix | Mapping[str, Any]) -> Shard:
         """Return rows as the model was fitted on them."""
         recipe = self._fitted.recipe
         if isinstance(rows, Mapping) or hasattr(rows, "columns"):
             return self.prepare(_table(rows))
-        shard = Shard.of(rows, np.zeros(_count(rows)), where="rows", missing=recipe.missing is Missing.MEAN)
+        shard = Shard.of(rows, np.zeros(_count(rows)), where="rows", missing=True)
         if shard.columns != self.coef.size:
             raise DataError(f"rows have {shard.columns} columns, and the model {self.coef.size}: {self._listed()}")
-        return self._standardised(with_intercept(shard) if recipe.intercept else shard)
+        return self._standardised(Matrix("rows", shard).encode(replace(recipe, features=())))
 
     def prepare(self, data: Data) -> Shard:
         """Return loaded data as the model was fitted on it."""
@@ -100,6 +102,13 @@ class Model:
             missing = [column.name for column in recipe.features if column.name not in {c.name for c in data.schema}]
             if missing:
                 raise DataError(f"{data.where} lacks columns of the model: {', '.join(map(repr, missing))}")
+            given = {column.name: column.kind for column in data.schema}
+            for column in recipe.features:
+                kind = given[column.name]
+                if column.name not in recipe.levels and kind != column.kind:
+                    raise DataError(
+                        f"{data.where}: column {column.name!r} is a {kind}, and in the model a {column.kind}"
+                    )
         elif data.schema:
             raise DataError(f"{data.where} has columns with names, and the model was fitted on columns without")
         elif data.width != self.coef.size:
@@ -111,6 +120,8 @@ class Model:
         if self._fitted.recipe.features and reading.features is None and source.query is None:
             names = [column.name for column in self._fitted.recipe.features]
             reading = reading.model_copy(update={"features": names, "drop": []})
+        elif not self._fitted.recipe.features and reading.columns is None:
+            reading = reading.model_copy(update={"columns": self.coef.size})
         return self.prepare(load_data(source, reading, folder, labelled=labelled))
 
     def scores(self, shard: Shard) -> Vector:
@@ -193,24 +204,45 @@ def _count(rows: ArrayLike | SparseMatrix) -> int:
     return int(shape[0]) if shape else 0
 
 
-def _is_missing(value: object) -> bool:
-    return value is None or (isinstance(value, float) and np.isnan(value))
-
-
 def _table(rows: Any) -> Table:  # noqa: ANN401  # a mapping, or what looks like one
     """Return columns by name as a table."""
     columns, kinds = {}, {}
     for name in rows.columns if hasattr(rows, "columns") else rows:
-        values = np.asarray(rows[name])
-        if values.dtype.kind == "M":
-            kind, values = Kind.TIME, values.astype("datetime64[ns]").astype(np.float64) / 1e9
-        elif values.dtype.kind in "buif":
-            kind = Kind.NUMBER
-        else:
-            kind = Kind.TEXT
-            values = np.array([None if _is_missing(value) else text_of(value) for value in values], object)
-        columns[str(name)], kinds[str(name)] = values, kind
+        values = rows[name]
+        if isinstance(values, np.ma.MaskedArray):
+            there = ~np.ma.getmaskarray(values)
+            values = [value if here else None for value, here in zip(values.data.tolist(), there, strict=True)]
+        # A list may be of several kinds, of which NumPy would make one.
+        values = np.asarray(values, object if isinstance(values, (list, tuple)) else None)
+        columns[str(name)], kinds[str(name)] = _column(values)
     sizes = {values.shape for values in columns.values()}
     if len(sizes) != 1 or len(next(iter(sizes))) != 1:
         raise DataError(f"columns must be of one length, not of {sorted(sizes)}")
     return Table("rows", columns, kinds, np.zeros(next(iter(sizes))[0]))
+
+
+def _column(values: NDArray[Any]) -> tuple[NDArray[Any], Kind]:
+    """Return a column's values as tables have them, and its kind."""
+    if values.dtype.kind == "M":
+        return seconds_since_1970(values), Kind.TIME
+    if values.dtype.kind in "buif":
+        return values, Kind.NUMBER
+    there = [None if _is_missing(value) else value for value in values.tolist()]
+    known = [value for value in there if value is not None]
+    if all(isinstance(value, (bool, int, float)) for value in known):
+        return np.array([np.nan if value is None else float(value) for value in there]), Kind.NUMBER
+    if all(hasattr(value, "timestamp") for value in known):
+        return np.array([np.nan if value is None else _seconds(value) for value in there]), Kind.TIME
+    return np.array([None if value is None else text_of(value) for value in there], object), Kind.TEXT
+
+
+def _is_missing(value: object) -> bool:
+    """Whether a value stands for none: None, NaN, or what pandas has for it."""
+    if isinstance(value, float):
+        return bool(np.isnan(value))
+    return value is None or type(value).__name__ in {"NAType", "NaTType"}
+
+
+def _seconds(moment: datetime) -> float:
+    """Return seconds since 1970; a moment without a time zone is in UTC, as in tables."""
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fism_client.data.duck import connect, named, quoted, select_all
-from fism_client.data.labels import text_of
 from fism_client.data.loading import load
 from fism_client.data.matrix import Matrix
 from fism_client.shard import SparseRows
@@ -24,7 +23,18 @@ if TYPE_CHECKING:
     from fism_client.shard import Shard
     from fism_common.source import Reading, Source
 
-_FORMATS = {".csv": "(FORMAT csv, HEADER)", ".parquet": "(FORMAT parquet)", ".jsonl": "(FORMAT json)"}
+_FORMATS = {
+    ".csv": "(FORMAT csv, HEADER)",
+    ".tsv": "(FORMAT csv, HEADER, DELIMITER '\t')",
+    ".parquet": "(FORMAT parquet)",
+    ".jsonl": "(FORMAT json)",
+    ".ndjson": "(FORMAT json)",
+    ".json": "(FORMAT json, ARRAY true)",
+}
+_PART = "part_d9a4c1e07b"
+"""A column of our own, of a name that no table has."""
+_NOTHING = "(missing)"
+"""The value of a column that has none, which no file name has."""
 
 
 def deal(  # noqa: PLR0913
@@ -81,9 +91,12 @@ def shard(  # noqa: PLR0913
     A table gives tables of the same form, any other file .npz files. ``by`` a column gives a file for each of its
     values; ``alpha`` deals out each label on its own.
     """
-    out.mkdir(parents=True, exist_ok=True)
-    if any(out.iterdir()):
-        raise DataError(f"the folder {out} is not empty; choose another")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if any(out.iterdir()):
+            raise DataError(f"the folder {out} is not empty; choose another")
+    except OSError as error:
+        raise DataError(f"cannot make the folder {out}: {error.strerror}") from error
     query = select_all(path, verbatim=True)
     if query is not None:
         return _tables(path, query, reading, out, parts=parts, sizes=sizes, by=by, alpha=alpha, seed=seed)
@@ -109,7 +122,8 @@ def _tables(  # noqa: PLR0913
 ) -> list[tuple[Path, int]]:
     import duckdb  # noqa: PLC0415  # slow to load
 
-    kind = next((suffix for suffix in _FORMATS if suffix in path.suffixes), ".csv")
+    name = path.name.lower().removesuffix(".gz")
+    kind = next(suffix for suffix in _FORMATS if name.endswith(suffix))
     with connect() as database:
         try:
             database.execute(f"CREATE TABLE whole AS {query}")
@@ -120,7 +134,7 @@ def _tables(  # noqa: PLR0913
             values = None
             if column is not None:
                 fetched = database.execute(f"SELECT CAST({named(column)} AS VARCHAR) FROM whole").fetchall()  # noqa: S608
-                values = np.array([text_of(value) for (value,) in fetched], object).astype(str)
+                values = np.array([_NOTHING if value is None else value for (value,) in fetched])
             if by is not None and values is not None:
                 names, found = np.unique(values, return_inverse=True)
                 stems = [re.sub(r"[^A-Za-z0-9._-]", "_", name) for name in names]
@@ -129,12 +143,12 @@ def _tables(  # noqa: PLR0913
             else:
                 found = deal(count, parts=parts, sizes=sizes, classes=values, alpha=alpha, seed=seed)
                 stems = [f"part-{i + 1}" for i in range(parts)]
-            database.register("parts", {"fism_part": found.astype(np.int64)})
+            database.register("parts", {_PART: found.astype(np.int64)})
             database.execute("CREATE TABLE dealt AS SELECT * FROM whole POSITIONAL JOIN parts")
             written = []
             for i, stem in enumerate(stems):
                 file = out / f"{stem}{kind}"
-                rows = f"SELECT * EXCLUDE (fism_part) FROM dealt WHERE fism_part = {i}"  # noqa: S608  # numbers of ours
+                rows = f"SELECT * EXCLUDE ({_PART}) FROM dealt WHERE {_PART} = {i}"  # noqa: S608  # numbers of ours
                 database.execute(f"COPY ({rows}) TO {quoted(str(file))} {_FORMATS[kind]}")
                 written.append((file, int((found == i).sum())))
         except duckdb.Error as error:

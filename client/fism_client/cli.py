@@ -144,14 +144,14 @@ def _save(path: Path, session: Session, solution: Vector) -> None:
     """Write the model, as the server has it but for what only the server knows."""
     from fism_common.columns import read_recipe
     from fism_common.errors import ConfigError
-    from fism_common.model import Fitted, write_model
+    from fism_common.model import Fitted, stem_of, write_model
     from fism_common.terms import read_loss
 
     terms = session.terms
     assert terms is not None  # noqa: S101  # there is a solution
     fitted = Fitted(solution, read_loss(terms.loss), read_recipe(terms.recipe), session.scaling)
     try:
-        write_model(path.with_suffix(""), fitted, {"run": terms.run_id})
+        write_model(stem_of(path), fitted, {"run": terms.run_id})
     except OSError as error:
         raise ConfigError(f"cannot write the model to {path}: {error.strerror}") from error
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fism_client.data.labels import text_of
 from fism_client.data.table import Table
 from fism_client.shard import SparseRows
 from fism_common.columns import Kind, Recipe
@@ -24,7 +26,7 @@ def describe(data: Data) -> dict[str, Any]:
     told: dict[str, Any] = {
         "rows": data.count,
         "columns": data.width,
-        "labels": {f"{label:g}": int(count) for label, count in zip(labels, counts, strict=True)}
+        "labels": {text_of(float(label)): int(count) for label, count in zip(labels, counts, strict=True)}
         if few
         else f"{labels[0]:g} to {labels[-1]:g}",
     }
@@ -57,14 +59,13 @@ def _column(name: str, data: Table) -> dict[str, Any]:
     values, kind = data.columns[name], data.kinds[name]
     if kind is Kind.TEXT:
         there = [value for value in values if value is not None]
-        levels, counts = np.unique(there, return_counts=True) if there else (np.array([]), np.array([]))
-        order = np.argsort(-counts, kind="stable")[:_MOST_LEVELS]
+        levels = Counter(there)
         return {
             "name": name,
             "kind": str(kind),
             "missing": len(values) - len(there),
-            "levels": {str(levels[i]): int(counts[i]) for i in order},
-            "of": int(levels.size),
+            "levels": dict(sorted(levels.most_common(_MOST_LEVELS), key=lambda one: (-one[1], one[0]))),
+            "of": len(levels),
         }
     missing = int(np.isnan(values).sum())
     here = values[~np.isnan(values)]

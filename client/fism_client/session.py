@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from fism_client.participant import Participant
     from fism_client.site import Worker
+    from fism_common.columns import Recipe
     from fism_common.tls import TlsFiles
     from fism_common.vectors import Vector
     from fism_common.wire import Bytes
@@ -72,6 +73,7 @@ class Session:
         """
         self._server, self._who, self._patience, self._tls = server, participant, patience, tls
         self._worker: Worker | None = None
+        self._recipe: Recipe | None = None
         self._columns = 0
         self.terms: pb.JoinReply | None = None
         """What is to be solved, once it is known."""
@@ -176,8 +178,12 @@ class Session:
         joined = read_message(pb.JoinReply, answer)
         if self._run_id not in {"", joined.run_id}:
             raise MismatchError(f"{self._server} has begun another run; start this client anew to take part in it")
+        recipe = read_recipe(joined.recipe)
+        if self._recipe is not None and self._recipe != recipe:
+            raise MismatchError(f"{self._server} has agreed on other columns meanwhile; start this client anew")
         if not self._run_id:
-            self._columns = self._who.prepare(read_recipe(joined.recipe))
+            self._recipe, self._columns = recipe, self._who.prepare(recipe)
+            self._who.check_labels(read_loss(joined.loss))
             self._run_id, self._shard_digest = joined.run_id, self._who.digest(joined.run_id)
         self._token = joined.token
         level = logging.WARNING if self._lost else logging.INFO  # whoever read of the loss wants to read of its end

@@ -63,5 +63,5 @@ class Site:
         if self._held_out is None:
             return None
         shard = self._held_out.shard
-        right = int(np.sum(shard.labels * shard.scores(x) > 0)) if self._classes else None
+        right = int(np.sum((shard.scores(x) > 0) == (shard.labels > 0))) if self._classes else None
         return Evaluation(shard.count, right, self._held_out.inner(x))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import tokenize
+import zipfile
+import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -33,6 +36,13 @@ def whole_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     except BaseException:
         scratch.unlink(missing_ok=True)
         raise
+
+
+BROKEN_ARRAYS = (
+    *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, OSError, RuntimeError, SyntaxError),
+    *(TypeError, ValueError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
+"""All that NumPy is seen to raise for a damaged .npy or .npz file."""
 
 
 def write_bytes(path: Path, content: bytes, mode: int = 0o666) -> None:

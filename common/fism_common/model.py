@@ -13,7 +13,7 @@ import numpy as np
 from fism_common import __version__
 from fism_common.columns import Column, Kind, Missing, Recipe, Standardise, Unknown
 from fism_common.errors import DataError
-from fism_common.files import write_bytes, write_npz
+from fism_common.files import BROKEN_ARRAYS, write_bytes, write_npz
 from fism_common.moments import SCALING, Scaling
 from fism_common.terms import NamedLoss
 
@@ -63,7 +63,7 @@ def write_model(stem: Path, fitted: Fitted, provenance: Mapping[str, Any], **mea
     vectors = {"x": fitted.x, **means, "coefficients": coefficients, "intercept": np.array(constant)}
     if fitted.scaling is not None:
         vectors |= {name: getattr(fitted.scaling, name) for name in SCALING}
-    write_npz(stem.with_suffix(".npz"), **vectors)
+    write_npz(_with(stem, ".npz"), **vectors)
     card = {
         "format": _FORMAT,
         **provenance,
@@ -75,7 +75,7 @@ def write_model(stem: Path, fitted: Fitted, provenance: Mapping[str, Any], **mea
         "intercept": constant,
         "coefficients": _listed(fitted, coefficients),
     }
-    write_bytes(stem.with_suffix(".json"), json.dumps(card, indent=2, ensure_ascii=False).encode() + b"\n")
+    write_bytes(_with(stem, ".json"), json.dumps(card, indent=2, ensure_ascii=False).encode() + b"\n")
 
 
 def read_model(path: Path) -> tuple[Fitted, dict[str, Any], dict[str, Vector]]:
@@ -83,14 +83,14 @@ def read_model(path: Path) -> tuple[Fitted, dict[str, Any], dict[str, Vector]]:
 
     Raises DataError that names the file.
     """
-    stem = path / "model" if path.is_dir() else path.with_suffix("")
+    stem = path / "model" if path.is_dir() else stem_of(path)
     try:
-        card = json.loads(stem.with_suffix(".json").read_bytes())
-        with np.load(stem.with_suffix(".npz"), allow_pickle=False) as file:
+        card = json.loads(_with(stem, ".json").read_bytes())
+        with np.load(_with(stem, ".npz"), allow_pickle=False) as file:
             vectors = {name: file[name] for name in file.files}
     except FileNotFoundError as error:
         raise DataError(f"there is no model {path}: {error.filename} is missing") from None
-    except (OSError, ValueError, EOFError) as error:
+    except BROKEN_ARRAYS as error:
         raise DataError(f"the model {path} cannot be read: {error}") from error
     try:
         if card["format"] != _FORMAT:
@@ -100,6 +100,15 @@ def read_model(path: Path) -> tuple[Fitted, dict[str, Any], dict[str, Vector]]:
         return Fitted(vectors["x"], loss, _recipe_of(card["data"]), scaling), card, vectors
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"the model {path} is not as it was written: {error!r}") from error
+
+
+def stem_of(path: Path) -> Path:
+    """Return what the names of a model's two files begin with."""
+    return path.with_name(path.name.removesuffix(".npz").removesuffix(".json"))
+
+
+def _with(stem: Path, suffix: str) -> Path:
+    return stem.with_name(stem.name + suffix)
 
 
 def _listed(fitted: Fitted, coefficients: Vector) -> list[dict[str, Any]] | None:

@@ -155,10 +155,10 @@ class Hub:
             await self._changed.wait()
         return self._members.in_order()
 
-    async def measure(self) -> list[Moments]:
+    async def measure(self, attempt: int) -> list[Moments]:
         """Ask every client for the moments of its columns; raise AbsentError if some do not answer."""
-        asked = pb.ServerMessage(measure=pb.Measure(attempt=1)).SerializeToString()
-        answers, _ = await self._ask((MEASURING, 1), [asked])
+        asked = pb.ServerMessage(measure=pb.Measure(attempt=attempt)).SerializeToString()
+        answers, _ = await self._ask((MEASURING, attempt), [asked])
         return [answer.moments for answer in answers if answer.moments is not None]
 
     def set_up(self, scaling: Scaling) -> None:
@@ -203,7 +203,7 @@ class Hub:
         if pending is None or answer.key != pending.key or member not in pending.waiting:
             self._journal.note(Kind.LATE, member.name, f"an answer to attempt {answer.key[1]}, which was abandoned")
             return
-        reason = answer.fault or self._fault(answer)
+        reason = answer.fault or self._fault(answer, member)
         if reason is None:
             pending.take(member, answer)
             if not pending.waiting:
@@ -288,10 +288,10 @@ class Hub:
                 if member.away_since is not None:
                     member.away_since += late
 
-    def _fault(self, answer: Answer) -> str | None:
+    def _fault(self, answer: Answer, member: Member) -> str | None:
         """Return why an answer cannot be used; None if it can."""
         if answer.moments is not None:
-            return moments_fault(answer.moments)
+            return moments_fault(answer.moments, member.rows, self._members.recipe.numeric(member.width))
         closing = answer.key[0] == CLOSING
         found = closing_fault(answer.reply.inner) if closing else fault(answer.reply, self._constraint, self._slack)
         return found or evaluation_fault(answer.evaluation)

@@ -68,17 +68,19 @@ class Members:
         allowed: Sequence[str] | None = None,
         recipe: Recipe = Recipe(),  # noqa: B008  # it cannot be changed
         features: Sequence[str] = (),
+        in_order: bool = False,
     ) -> None:
         """Expect so many clients, or these names; ``columns`` of the model None lets the first client decide.
 
-        ``recipe`` is how rows are made of their columns, whose names are ``features``, or those of the first client.
+        ``recipe`` is how rows are made of their columns, whose names are ``features``, or those of the first client;
+        ``in_order`` if vectors of the problem count on the order that these have.
 
         ``check_columns`` raises InputError for a number of columns that the problem cannot have; ``allowed`` are the
         names that are let in, None for all.
         """
         self._allowed = None if allowed is None else frozenset(allowed)
         self._columns, self._check_columns = columns, check_columns
-        self._recipe, self._features = recipe, tuple(features)
+        self._recipe, self._features, self._in_order = recipe, tuple(features), in_order
         self._agreed: Recipe | None = None
         self._names = None if isinstance(expected, int) else list(expected)
         self.expected = expected if isinstance(expected, int) else len(expected)
@@ -115,13 +117,8 @@ class Members:
             self._forget(only)  # a first try, with whatever columns, does not bind
         recipe = self.probe(request, proven)
         known = self._by_name.get(request.name)
-        if known is not None and (self.begun or known.link is not None or known.put_out):
-            return self._join_again(known, request, proven=proven is not None)
-        if known is None and request.name in self._left_out:
-            since = self._left_out[request.name]
-            raise NotAllowedError(f"{request.name!r} was away too long: the run went on without it in round {since}")
-        if known is None and len(self._by_name) == self.expected:
-            raise NotAllowedError(f"the run has its {self.expected} clients, and {request.name!r} is not one of them")
+        if known is not None and self._is_bound(known):
+            return self._join_again(known, request)
         width = recipe.width(request.columns)
         member = Member(request.name, request.rows, request.columns, request.shards, width)
         self._by_name[member.name] = member
@@ -132,7 +129,20 @@ class Members:
         """Return the recipe that a client would get; raise a RefusedError that says why it cannot join as it is."""
         self._forget_vanished()
         self._check_name(request.name, proven)
-        return self._check(request)
+        recipe = self._check(request)
+        known = self._by_name.get(request.name)
+        if known is None and request.name in self._left_out:
+            since = self._left_out[request.name]
+            raise NotAllowedError(f"{request.name!r} was away too long: the run went on without it in round {since}")
+        if known is None and len(self._by_name) == self.expected:
+            raise NotAllowedError(f"the run has its {self.expected} clients, and {request.name!r} is not one of them")
+        if known is not None and self._is_bound(known):
+            self._check_again(known, request, proven=proven is not None)
+        return recipe
+
+    def _is_bound(self, member: Member) -> bool:
+        """Whether a member that joins again must be as it was."""
+        return self.begun or member.link is not None or bool(member.put_out)
 
     @property
     def columns(self) -> int | None:
@@ -204,7 +214,7 @@ class Members:
                 self._forget(member)
 
     def _forget(self, member: Member) -> None:
-        """Free a member's place. The columns stay as others were told of them; with nobody left, the next one decides."""
+        """Free a member's place. Columns stay as others were told of them; after the last, the next decides."""
         del self._by_name[member.name]
         self._order = None
         if not self._by_name:
@@ -240,6 +250,11 @@ class Members:
             raise ContractError(f"{request.columns} columns with {len(schema)} names")
         if schema and self._by_name and not known.features:
             raise MismatchError(f"{name!r} has columns with names, and others have joined whose columns have none")
+        if schema and self._in_order and not self._features:
+            raise MismatchError(
+                "vectors of this run's problem count on an order of columns, and yours have names: its coordinator "
+                "must list them (data.features)"
+            )
         recipe = agree(known, schema, name, self._features)
         width, columns = recipe.width(request.columns), self.columns
         if request.columns == 0 or columns not in {None, width}:
@@ -254,7 +269,9 @@ class Members:
             raise MismatchError(f"{width} columns do not fit this run; its coordinator knows why") from None
         return recipe
 
-    def _join_again(self, known: Member, request: pb.JoinRequest, *, proven: bool) -> Member:
+    @staticmethod
+    def _check_again(known: Member, request: pb.JoinRequest, *, proven: bool) -> None:
+        """Refuse one who comes back, but is another, or has other data."""
         same = secrets.compare_digest(known.token, request.token)
         if known.link is not None and not same and not proven:
             raise NameTakenError(f"a client called {known.name!r} is connected already; choose another name")
@@ -265,6 +282,11 @@ class Members:
             )
         if same and known.put_out:
             raise NotAllowedError(f"{known.name!r} is put out: {known.put_out}")
-        if not same:  # a new process: the old one's token is void, and its offences are
+
+    @staticmethod
+    def _join_again(known: Member, request: pb.JoinRequest) -> Member:
+        if not secrets.compare_digest(
+            known.token, request.token
+        ):  # a new process: the old one's token is void, and its offences are
             known.token, known.put_out, known.offences = secrets.token_bytes(16), "", 0
         return known

@@ -42,6 +42,16 @@ class Plan:
     inputs: dict[str, str]
     """A digest of every file that the configuration names, by the key that names it."""
 
+    @property
+    def in_order(self) -> bool:
+        """Whether the problem counts on an order of the columns: by bounds, a start, or H."""
+        sized = (self.constraint.dimension, self.outer.dimension)
+        return (
+            any(size is not None for size in sized)
+            or self.fixed_start is not None
+            or isinstance(self.outer, GroupLasso)
+        )
+
     def objective(self, n: int) -> OuterObjective:
         """Return H for n columns; an intercept has no part in its 1-norm."""
         if self.config.data.intercept and isinstance(self.outer, ElasticNet):

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fism_common.exchange import Evaluation, Reply
     from fism_common.moments import Moments
     from fism_common.sets import ConstraintSet
 
 _ROUNDING = 1e-9
 _LARGEST = 1e300
+_LARGEST_MOMENT = 1e140
 """Beyond it a sum over clients may overflow."""
 MOST_ROWS = 2**48
 """More rows than a client can have: what counts them must add up in 64 bits."""
@@ -50,12 +53,18 @@ def evaluation_fault(evaluation: Evaluation | None) -> str | None:
     return None
 
 
-def moments_fault(moments: Moments) -> str | None:
-    """Return why a client's moments cannot be used; None if they can."""
+def moments_fault(moments: Moments, rows: int, numeric: Sequence[bool]) -> str | None:
+    """Return why the moments of a client with so many rows cannot be used; None if they can.
+
+    ``numeric`` says which columns are standardised: of the others nothing may be said.
+    """
     parts = [moments.count, moments.mean, moments.rest, moments.squares]
-    if not all(np.isfinite(part).all() and (np.abs(part) <= _LARGEST).all() for part in parts):
-        return "its moments have entries that are not finite"
-    if (moments.count < 0).any() or (moments.count > MOST_ROWS).any() or (moments.squares < 0).any():
+    if not all((np.abs(part) <= _LARGEST_MOMENT).all() for part in parts):  # which NaN is not either
+        return f"its moments have entries that are not finite, or beyond {_LARGEST_MOMENT:g}"
+    if any(part[~np.array(numeric)].any() for part in parts):
+        return "its moments are also of columns that are not standardised"
+    counts = moments.count
+    if (counts < 0).any() or (counts > rows).any() or (counts % 1 != 0).any() or (moments.squares < 0).any():
         return "its moments have counts or squares that cannot be"
     return None
 

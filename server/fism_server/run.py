@@ -75,6 +75,7 @@ async def _serve(job: Job, access: Access, progress: Progress, on_listening: Cal
         allowed=plan.config.security.allowed,
         recipe=plan.config.data.recipe(),
         features=plan.config.data.features or (),
+        in_order=plan.in_order,
     )
     if job.saved is not None:
         members.restore(job.saved.members, job.saved.left_out, job.saved.features)
@@ -198,20 +199,19 @@ class Run:
             self._journal.note(Kind.RESUMED, "", f"{len(members)} clients, {m} rows")
             self._progress.say(f"{len(members)} clients, {m} rows, {n} columns: resumed in round {state.round}")
         if self._members.recipe.measured:
-            await self._measure(None if saved is None else saved.scaling)
+            await self._measure(rounds, None if saved is None else saved.scaling)
         return rounds
 
-    async def _measure(self, scaling: Scaling | None) -> None:
+    async def _measure(self, rounds: Rounds, scaling: Scaling | None) -> None:
         """Tell every client the scaling of the columns: as it was saved, or as the clients' moments give it."""
-        if scaling is None:
+        attempt = 1
+        while scaling is None:
             try:
-                moments = merge(await self._hub.measure())
+                scaling = scaling_of(merge(await self._hub.measure(attempt)))
+                self._store.scale(scaling)
             except AbsentError as absent:
-                raise StoppedError(
-                    f"{absent} before the columns were measured; go on with fism server --resume {self._job.out}"
-                ) from None
-            scaling = scaling_of(moments)
-            self._store.scale(scaling)
+                self._go_on_without(absent.members, rounds)
+                attempt += 1
         self._scaling = scaling
         self._hub.set_up(scaling)
 

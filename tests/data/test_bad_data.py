@@ -28,7 +28,6 @@ TABLES = [
     ("a;y\n1;1\n1;x\n", {}, "row 1, column 'y' is '1', where a number is expected"),
     ("a,y\n1,1\n1,\n", {}, "row 2, column 'y' is missing, and it is the label"),
     ("a,y\n1,M\n1,B\n", {}, "row 1, column 'y' is 'M', where a number is expected, as it is the label"),
-    ("a,y\n1,yes\n1,no\n", {"positive": "X"}, "column 'y' is true or false, and never 'X', which is to count as 1"),
     ("a,y\n1,1\n1,0\n", {"positive": "yes"}, "column 'y' is a number, and never 'yes', which is to count as 1"),
     ("a,y\n1,1\n", {"label": "z"}, "has no column 'z'; it has 'a', 'y'"),
     ("a,y\n1,1\n", {"features": ["b"]}, "has no column 'b'; it has 'a', 'y'"),
@@ -56,6 +55,13 @@ def test_label_that_no_row_has_is_warned_of(tmp_path: Path, caplog: pytest.LogCa
     """A site may have none of one class; or the word is misspelt."""
     assert table(tmp_path, "a,y\n1,B\n2,B\n", positive="M").labels.tolist() == [-1.0, -1.0]
     assert "column 'y' never is 'M', which counts as 1, but B: all rows count as -1" in caplog.text
+
+
+def test_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    """With its line."""
+    (tmp_path / "t.csv").write_bytes(b"a,w,y\n1,caf\xe9,1\n")
+    with pytest.raises(DataError, match=r"t\.csv.* is not in UTF-8; save the file in that encoding"):
+        load(Source(data="t.csv"), Reading(label="y"), tmp_path)
 
 
 def test_few_texts_among_numbers_are_pointed_at(tmp_path: Path) -> None:
@@ -143,6 +149,8 @@ def test_arrays_are_refused_with_the_place(tmp_path: Path) -> None:
     (tmp_path / "t-ubyte").write_bytes(idx(ROWS)[:-1])
     refused("has 5 entries, but its header says 3 x 2", Source(data="t-ubyte", labels="labels.npy"))
     refused("the query cannot be read", Source(query="SELECT nothing FROM 'table.csv'"), Reading(label="y"))
+    twice = "the columns 'a', 'A' have names that differ in their case alone, or not at all"
+    refused(twice, Source(query="SELECT 1 AS a, 2 AS 'A', 3 AS y"), Reading(label="y"))
     refused("must be one SELECT", Source(query="SET threads = 1"), Reading(label="y"))
 
 

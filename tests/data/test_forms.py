@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 from hypothesis import given
@@ -59,14 +60,67 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
 
 
 def test_kinds_are_told_apart(tmp_path: Path) -> None:
-    """Numbers, truths, texts, days and times; days and times are seconds since 1970."""
-    text = "n,t,d,s,w,y\n1.5,true,1970-01-02,1970-01-01 00:00:10,abc,1\n2,false,1970-01-03,1970-01-01 00:00:11,de,2\n"
+    """Numbers, texts, days and times as ISO 8601 has them, as seconds since 1970; what is empty is a number."""
+    text = (
+        "n,t,d,s,w,e,y\n1.5,f,1970-01-02,1970-01-01 00:00:10.5,01/02/2020,,1\n"
+        "2,t,1970-01-03,1970-01-01T00:00:11,12/12/2020,,2\n"
+    )
     data = table(tmp_path, text)
-    kinds = [Kind.NUMBER, Kind.NUMBER, Kind.TIME, Kind.TIME, Kind.TEXT]
+    kinds = [Kind.NUMBER, Kind.TEXT, Kind.TIME, Kind.TIME, Kind.TEXT, Kind.NUMBER]
     assert [column.kind for column in data.schema] == kinds
-    levels = {"w": ("abc", "de")}
-    rows = [[1.5, 1, 86400, 10, 1, 0], [2, 0, 172800, 11, 0, 1]]
-    np.testing.assert_array_equal(dense(encoded(data, levels=levels)), rows)
+    levels = {"t": ("t", "f"), "w": ("01/02/2020", "12/12/2020")}
+    rows = [[1.5, 0, 1, 86400, 10.5, 1, 0, -9], [2, 1, 0, 172800, 11, 0, 1, -9]]
+    np.testing.assert_array_equal(dense(encoded(data, levels=levels, missing=-9.0)), rows)
+
+
+def test_kinds_of_a_parquet_file_are_its_own(tmp_path: Path) -> None:
+    """Truths are 0 and 1; decimals, large integers and nulls are numbers; time zones count; enumerations are texts."""
+    with duckdb.connect() as database:
+        database.execute(
+            """COPY (SELECT true AS b, 1.25::DECIMAL(9, 2) AS d, 7::HUGEINT AS h, NULL::INT AS n, 3::UTINYINT AS u,
+            '1970-01-01 01:00:00+01'::TIMESTAMPTZ AS z, NULL::DATE AS nd, 'k'::ENUM ('k', 'l') AS e, 1 AS y) TO '"""
+            f"{tmp_path}/t.parquet'"
+        )
+    data = load(Source(data="t.parquet"), Reading(label="y"), tmp_path)
+    assert [str(column.kind) for column in data.schema] == [*["number"] * 5, "time", "time", "text"]
+    rows = dense(encoded(data, levels={"e": ("k", "l")}, missing=-9.0))
+    np.testing.assert_array_equal(rows, [[1, 1.25, 7, -9, 3, 0, -9, 1, 0]])
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_numbers_are_as_they_are_written_however_late_they_come(form: str, tmp_path: Path) -> None:
+    """A column that begins with whole numbers may have others."""
+    if form == "csv":
+        text = "a,y\n" + "1,1\n" * 30_000 + "1.5,0.4\n"
+    else:
+        text = '{"a": 1, "y": 1}\n' * 30_000 + '{"a": 1.5, "y": 0.4}\n'
+    data = table(tmp_path, text, f"t.{form}")
+    assert dense(encoded(data))[-1].tolist() == [1.5]
+    assert data.labels[-1] == 0.4
+
+
+@pytest.mark.parametrize("name", ["data[1].csv", "d*.csv", "d?.csv", "it's.csv", "year=2020/a.csv"])
+def test_file_is_the_one_that_is_named(name: str, tmp_path: Path) -> None:
+    """Not another that a pattern fits; and its folder's name is no column."""
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / "data1.csv").write_text("a,y\n1,1\n")
+    (tmp_path / name).write_text("a,y\n2,1\n")
+    data = load(Source(data=name), Reading(label="y"), tmp_path)
+    assert [column.name for column in data.schema] == ["a"]
+    assert dense(encoded(data)).tolist() == [[2.0]]
+
+
+def test_query_is_of_the_files_beside_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of those of the same name where the command was given; it may end as people end it."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "q.csv").write_text("a,y\n1,1\n")
+    (tmp_path / "sub/q.csv").write_text("a,y\n2,1\n")
+    monkeypatch.chdir(tmp_path)
+    everything = "SELECT * FROM 'q.csv'"
+    for end in ("", ";", " -- all of it", "\n;\n"):
+        data = load(Source(query=everything + end), Reading(label="y"), tmp_path / "sub")
+        assert dense(encoded(data)).tolist() == [[2.0]]
+    assert Path.cwd() == tmp_path
 
 
 def test_intercept_is_a_last_column_of_ones(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sqlite3
 import time
 from pathlib import Path
@@ -239,3 +240,34 @@ def test_client_keeps_a_model_that_it_can_use(folder: Path) -> None:
     assert mine.coef.tobytes() == theirs.coef.tobytes()
     assert mine.intercept == theirs.intercept
     assert "clients" not in mine.card
+
+
+@pytest.mark.long
+def test_run_goes_on_without_a_client_that_stays_away_before_it_is_measured(folder: Path) -> None:
+    """By the means and spreads of those that are left."""
+    config = folder / "tables.toml"
+    config.write_text(CONFIG + '[limits]\nabsent = "continue"\nabsence = 3\nround = 600\n')
+    with server(config, folder / "run") as running:
+        gone = client(running.address, "north", folder / "north.csv", *HOW)
+        running.wait_for("waiting for east.* south")
+        stopped = [client(running.address, name, folder / f"{name}.csv", *HOW) for name in ("east", "south")]
+        gone.send_signal(signal.SIGSTOP)  # it has joined, and will not answer
+        running.wait_for("without: .*2 clients and .* rows are left")
+        gone.kill()
+        end(gone)
+        assert [end(one)[0] for one in stopped] == [0, 0]
+        assert running.end() == 0
+    card = json.loads((folder / "run/model.json").read_text())
+    assert [one["name"] for one in card["clients"]] == ["east", "south"]
+
+
+def test_vectors_need_an_order_of_named_columns(folder: Path) -> None:
+    """Else they would belong to whichever columns the first client has first."""
+    np.save(folder / "anchor.npy", np.zeros(6))
+    text = CONFIG.replace(
+        'objective = "elastic-net"\nl1 = 0.5\nl2 = 1.0', 'objective = "squared-distance"\nanchor = "anchor.npy"'
+    )
+    (folder / "tables.toml").write_text(text)
+    done = fism_command("run", folder / "tables.toml", "--out", folder / "run")
+    assert done.returncode == 3
+    assert "its coordinator must list them (data.features)" in done.stderr

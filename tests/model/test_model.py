@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,15 @@ def test_damaged_model_is_refused_by_name(damage: bytes, tmp_path: Path) -> None
     written(tmp_path)
     (tmp_path / "model.json").write_bytes(damage)
     with pytest.raises(DataError, match=r"the model .* (cannot be read|is not as it was written|is of format 99)"):
+        fism.load(tmp_path)
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK", np.arange(3).tobytes()])
+def test_damaged_vectors_are_refused_by_name(damage: bytes, tmp_path: Path) -> None:
+    """Cut off, or of another kind."""
+    written(tmp_path)
+    (tmp_path / "model.npz").write_bytes(damage)
+    with pytest.raises(DataError, match=r"the model .* cannot be read"):
         fism.load(tmp_path)
 
 
@@ -117,6 +127,36 @@ def test_rows_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="lacks columns of the model: 'c'"):
         model.predict({"a": [1.0], "b": [2.0]})
     np.testing.assert_allclose(model.predict({"c": [1.0], "b": [1.0], "a": [1.0]}), [1.0])
+
+
+def test_columns_are_taken_as_people_have_them(tmp_path: Path) -> None:
+    """Objects, masks, and what is missing; times in any unit, with and without a zone."""
+    columns = (Column("n", Kind.NUMBER), Column("t", Kind.TIME), Column("w", Kind.TEXT))
+    recipe = Recipe(features=columns, levels={"w": ("1", "x")}, missing=-1.0)
+    fitted = Fitted(np.array([1.0, 10.0, 100.0, 1000.0]), NamedLoss("squared", {}), recipe, None)
+    write_model(tmp_path / "model", fitted, {})
+    model = fism.load(tmp_path)
+    moment = datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC)
+    for numbers, times, words in (
+        ([1, None], np.array(["1970-01-01T00:00:02", "NaT"], "datetime64[s]"), ["x", 1]),
+        (np.ma.masked_array([1.0, 5.0], [False, True]), [moment.replace(tzinfo=None), None], np.array(["x", "1"])),
+        (np.array([1, np.nan], object), [moment.astimezone(timezone(timedelta(hours=5))), float("nan")], ["x", 1.0]),
+    ):
+        scores = model.predict({"n": numbers, "t": times, "w": words})
+        np.testing.assert_array_equal(scores, [1 + 20 + 1000, -1 - 10 + 100])
+    with pytest.raises(DataError, match="column 't' is a number, and in the model a time"):
+        model.predict({"n": [1.0], "t": [2.0], "w": ["x"]})
+
+
+def test_names_with_points_stay_whole(tmp_path: Path) -> None:
+    """Of two models beside each other neither takes the other's place."""
+    fitted = Fitted(COEF, NamedLoss("squared", {}), Recipe(), None)
+    for name in ("site.v1", "site.v2"):
+        write_model(tmp_path / name, fitted, {"name": name})
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        *("site.v1.json", "site.v1.npz", "site.v2.json", "site.v2.npz")
+    ]
+    assert fism.load(tmp_path / "site.v1.npz").card["name"] == "site.v1"
 
 
 @pytest.mark.parametrize("standardise", [Standardise.FULL, Standardise.SCALE])

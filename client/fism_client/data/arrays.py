@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import tokenize
 import warnings
-import zipfile
-import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from fism_client.shard import Shard
 from fism_common.errors import DataError
+from fism_common.files import BROKEN_ARRAYS
 from fism_common.vectors import real_numbers
 
 if TYPE_CHECKING:
@@ -22,11 +20,6 @@ if TYPE_CHECKING:
 
 _DENSE = {"A", "b"}
 _SPARSE = {"data", "indices", "indptr", "shape", "b"}
-_BROKEN = (
-    *(ArithmeticError, EOFError, LookupError, MemoryError, OSError, RuntimeError, SyntaxError, ValueError),
-    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error),
-)
-"""All that a damaged file is seen to raise in NumPy and below it."""
 
 
 def read_npz(path: Path, scale: float = 1.0, *, labelled: bool = True) -> Shard:
@@ -39,7 +32,7 @@ def read_npz(path: Path, scale: float = 1.0, *, labelled: bool = True) -> Shard:
             arrays: dict[str, NDArray[Any]] = {name: file[name] for name in file.files}
     except FileNotFoundError:
         raise DataError(f"there is no file {path}") from None
-    except (*_BROKEN, TypeError, AttributeError) as error:
+    except BROKEN_ARRAYS as error:
         raise DataError(f"{path} is not an .npz file of arrays: {error}") from error
     scale *= _number(arrays.pop("scale", np.array(1.0)), f"{path}: scale")
     has = set(arrays) | (set() if labelled else {"b"})
@@ -65,7 +58,7 @@ def read_npy(path: Path) -> NDArray[Any]:
                 found.close()
     except FileNotFoundError:
         raise DataError(f"there is no file {path}") from None
-    except _BROKEN as error:
+    except BROKEN_ARRAYS as error:
         raise DataError(f"{path} is not an .npy file of numbers: {error}") from error
     if not isinstance(found, np.ndarray):
         raise DataError(f"{path} holds several arrays, as .npz files do")

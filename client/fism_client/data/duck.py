@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import re
+import warnings
 import zlib
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fism_client.data.labels import positives
-from fism_client.data.table import Table
+from fism_client.data.table import Table, seconds_since_1970
 from fism_common.columns import Kind
 from fism_common.errors import DataError
 
@@ -25,22 +28,27 @@ if TYPE_CHECKING:
     from fism_common.source import Reading
     from fism_common.vectors import Vector
 
-_STRICT = "header=true, skip=0, quote='\"', escape='\"', comment='', null_padding=false, ignore_errors=false"
-"""Else DuckDB guesses these, too, and finds a way to read a broken file: without its first lines, or as one column."""
+_STRICT = (
+    "header=true, skip=0, quote='\"', escape='\"', comment='', null_padding=false, ignore_errors=false, "
+    "hive_partitioning=false, auto_type_candidates=['DOUBLE', 'VARCHAR']"
+)
+"""What DuckDB would guess from a sample, and get wrong: it reads broken files without their first lines, or as one
+column; rounds 1.5 in a column that began with whole numbers; takes f for false, and 01/02 for a day of either month."""
 _READERS = {
     ".csv": f"read_csv({{path}}, delim={{delimiter}}, {_STRICT})",
     ".tsv": f"read_csv({{path}}, delim='\t', {_STRICT})",
-    ".parquet": "read_parquet({path})",
-    ".json": "read_json({path}, format='auto')",
-    ".jsonl": "read_json({path}, format='newline_delimited')",
-    ".ndjson": "read_json({path}, format='newline_delimited')",
+    ".parquet": "read_parquet({path}, hive_partitioning=false)",
+    ".json": "read_json({path}, format='auto', sample_size=-1, hive_partitioning=false)",
+    ".jsonl": "read_json({path}, format='newline_delimited', sample_size=-1, hive_partitioning=false)",
+    ".ndjson": "read_json({path}, format='newline_delimited', sample_size=-1, hive_partitioning=false)",
 }
 """What reads a file, by the end of its name; .gz may come after it."""
 _DELIMITERS = ",;\t|"
-_NUMBERS = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|BOOLEAN|DECIMAL.*)$")
-_WIDE = re.compile(r"(U?HUGEINT|DECIMAL.*)$")
+_NUMBERS = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|BOOLEAN|DECIMAL.*|\"?NULL\"?)$")
+_WIDE = re.compile(r"(U?HUGEINT|DECIMAL.*|\"?NULL\"?)$")
 _TEXTS = re.compile(r"(VARCHAR|UUID|ENUM.*)$")
 _TIMES = re.compile(r"(DATE|TIMESTAMP.*)$")
+_ISO = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def connect() -> duckdb.DuckDBPyConnection:
@@ -59,30 +67,58 @@ def read_table(query: str, reading: Reading, folder: Path, where: str, *, labell
     """
     import duckdb  # noqa: PLC0415  # slow to load, and not always needed
 
-    with connect() as database:
+    with connect() as database, contextlib.chdir(folder):
         try:
-            database.execute(f"SET file_search_path = {quoted(str(folder))}")
-            if [one.type for one in database.extract_statements(query)] != [duckdb.StatementType.SELECT]:
+            statements = database.extract_statements(query)
+            if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
                 raise DataError(f"{where} must be one SELECT")
+            query = statements[0].query.strip().rstrip(";")
             relation = database.sql(query)
-            types = dict(zip(relation.columns, map(str, relation.types), strict=True))
-            chosen, label = _choose(list(relation.columns), reading, where, labelled=labelled)
-            kinds = {name: _kind(name, types[name], where) for name in chosen}
-            selected = [
-                _selected(name, types[name], i) for i, name in enumerate([*chosen, *([label] if label else [])])
-            ]
-            # By numbers and not by names: DuckDB gives columns of one name other names.
-            found = database.execute(f"SELECT {', '.join(selected)} FROM ({query})").fetchnumpy()  # noqa: S608  # the site's own
+            names, types = list(relation.columns), [str(one) for one in relation.types]
+            _check_names(names, where)
+            chosen, label = _choose(names, reading, where, labelled=labelled)
+            wanted = [names.index(name) for name in [*chosen, *([label] if label else [])]]
+            kinds = {name: _kind(name, types[names.index(name)], where) for name in chosen}
+            # By their places: DuckDB does not tell a from A.
+            places = ", ".join(f"c{i}" for i in range(len(names)))
+            selected = ", ".join(_selected(f"c{i}", types[i]) for i in wanted)
+            found = database.execute(f"SELECT {selected} FROM ({query}\n) AS t({places})").fetchnumpy()  # noqa: S608  # the site's own
         except duckdb.Error as error:
             raise _ragged(where) or _told(error, where) from error
         except (UnicodeDecodeError, MemoryError, RuntimeError) as error:  # what is below DuckDB raises the last
             raise DataError(f"{where} cannot be read: {error}") from error
-    arrays = [_plain(found.pop(f"c{i}")) for i in range(len(selected))]
+    arrays = [_plain(found.pop(f"c{i}")) for i in wanted]
     count = arrays[0].size
     if count == 0:
         raise DataError(f"{where} has no rows; leave this client out")
     labels = _labels(arrays.pop(), label, reading.positive, where) if label else np.zeros(count)
-    return Table(where, dict(zip(chosen, arrays, strict=True)), kinds, labels)
+    table = Table(where, dict(zip(chosen, arrays, strict=True)), kinds, labels)
+    _look_closer(table)
+    return table
+
+
+def _check_names(names: Sequence[str], where: str) -> None:
+    seen = Counter(name.lower() for name in names)
+    twice = [name for name in names if seen[name.lower()] > 1]
+    if twice:
+        raise DataError(
+            f"{where}: the columns {_list(twice)} have names that differ in their case alone, or not at all"
+        )
+
+
+def _look_closer(table: Table) -> None:
+    """Find the kinds that a file's texts have: times as ISO 8601 has them; and what is empty is of no kind."""
+    for name, values in table.columns.items():
+        if values.dtype.kind != "O":
+            continue
+        first = next((value for value in values if value is not None), None)
+        if first is None:
+            table.columns[name], table.kinds[name] = np.full(values.size, np.nan), Kind.NUMBER
+        elif _ISO.match(first):
+            with contextlib.suppress(ValueError), warnings.catch_warnings():
+                warnings.simplefilter("error")  # of time zones, which it would not take into account
+                table.columns[name] = seconds_since_1970(values.astype("datetime64[us]"))
+                table.kinds[name] = Kind.TIME
 
 
 def select_all(path: Path, *, verbatim: bool = False) -> str | None:
@@ -96,8 +132,9 @@ def select_all(path: Path, *, verbatim: bool = False) -> str | None:
         return None
     delimiter = _delimiter(path) if "{delimiter}" in reader else ","
     if verbatim:
-        reader = reader.replace("header=true", "header=true, all_varchar=true")
-    return f"SELECT * FROM {reader.format(path=quoted(str(path)), delimiter=quoted(delimiter))}"  # noqa: S608  # quoted
+        reader = reader.replace("['DOUBLE', 'VARCHAR']", "['VARCHAR']")
+    exact = re.sub(r"[*?[]", r"[\g<0>]", str(path.absolute()))  # these would stand for other names
+    return f"SELECT * FROM {reader.format(path=quoted(exact), delimiter=quoted(delimiter))}"  # noqa: S608  # quoted
 
 
 def _delimiter(path: Path) -> str:
@@ -150,14 +187,14 @@ def _kind(name: str, type_: str, where: str) -> Kind:
     )
 
 
-def _selected(name: str, type_: str, i: int) -> str:
+def _selected(name: str, type_: str) -> str:
     if _TIMES.match(type_):
-        return f"CASE WHEN isfinite({named(name)}) THEN epoch({named(name)}) ELSE 'inf'::DOUBLE END AS c{i}"
+        return f"CASE WHEN isinf({name}) THEN 'inf'::DOUBLE ELSE epoch({name}) END AS {name}"
     if _WIDE.match(type_):
-        return f"CAST({named(name)} AS DOUBLE) AS c{i}"
+        return f"CAST({name} AS DOUBLE) AS {name}"
     if _TEXTS.match(type_) and type_ != "VARCHAR":
-        return f"CAST({named(name)} AS VARCHAR) AS c{i}"
-    return f"{named(name)} AS c{i}"
+        return f"CAST({name} AS VARCHAR) AS {name}"
+    return name
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:
@@ -215,6 +252,10 @@ def _told(error: duckdb.Error, where: str) -> DataError:
     """Return DuckDB's error in our form."""
     text = str(error)
     line, cell = _CSV_LINE.search(text), _CSV_COLUMN.search(text)
+    if "utf-8" in text.lower() or "unicode" in text.lower():
+        return DataError(
+            f"{where}{f': line {line[1]}' if line else ''} is not in UTF-8; save the file in that encoding"
+        )
     if line and cell:
         kind = "a number" if _NUMBERS.match(cell[3]) else f"a value of type {cell[3]}"
         return DataError(f"{where}: line {line[1]}, column {cell[1]!r} is {cell[2]!r}, where {kind} is expected")

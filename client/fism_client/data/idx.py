@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _GZIP = b"\x1f\x8b"
 _BYTES = 0x08
+_MOST_DIMENSIONS = 32
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
@@ -41,6 +42,8 @@ def parse_idx(content: bytes, where: str) -> NDArray[np.uint8]:
     if kind != _BYTES:
         raise DataError(f"{where} has entries of type {kind:#04x}; only unsigned bytes, {_BYTES:#04x}, are read")
     header = 4 + 4 * dimensions
+    if dimensions > _MOST_DIMENSIONS:
+        raise DataError(f"{where} has {dimensions} dimensions, more than can be")
     if len(content) < header:
         raise DataError(f"{where} ends in the middle of its header")
     shape = struct.unpack(f">{dimensions}I", content[4:header])

@@ -25,6 +25,8 @@ def positives(values: NDArray[Any], positive: object, what: str) -> Vector:
     wanted = text_of(positive)
     if values.dtype.kind == "O":
         is_it = values == wanted
+        if isinstance(positive, bool) and not is_it.any():
+            is_it = np.array([is_true(text) is positive for text in values])
     elif values.dtype.kind == "b":
         if is_true(wanted) is None:
             raise DataError(f"{what} is true or false, and never {wanted!r}, which is to count as 1")

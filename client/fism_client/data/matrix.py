@@ -55,10 +55,10 @@ class Matrix:
         if recipe.features:
             raise DataError(f"{self.where} has columns without names; give the names with a table, such as a CSV file")
         if recipe.missing is not Missing.MEAN and not isinstance(shard.rows, SparseRows):
-            rows = shard.rows
-            if isinstance(recipe.missing, float) and rows.dtype.kind == "f":
-                rows = np.where(np.isnan(rows), recipe.missing, rows)
-            shard = Shard.of(rows, shard.labels, scale=shard.scale, where=self.where)
+            rows, scale = shard.rows, shard.scale
+            if isinstance(recipe.missing, float) and np.isnan(rows).any():
+                rows, scale = np.where(np.isnan(rows), recipe.missing, np.multiply(rows, scale, dtype=np.float64)), 1.0
+            shard = Shard.of(rows, shard.labels, scale=scale, where=self.where)
         return with_intercept(shard) if recipe.intercept else shard
 
 

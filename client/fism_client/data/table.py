@@ -143,6 +143,11 @@ def _texts(values: NDArray[Any]) -> Iterator[str | None]:
         yield from (text_of(value.item()) for value in values)
 
 
+def seconds_since_1970(times: NDArray[np.datetime64]) -> NDArray[np.float64]:
+    """Return times as numbers, NaN for those that are missing."""
+    return np.where(np.isnat(times), np.nan, times.astype("datetime64[us]").astype(np.int64) / 1e6)
+
+
 def _is_number(text: str | None) -> bool:
     try:
         return text is None or math.isfinite(float(text))
