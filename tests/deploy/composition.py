@@ -138,6 +138,8 @@ class Composition:
     def solve(self, rounds: int) -> list[bytes]:
         """Return what `fism.solve` makes of the same shards in the same image: x and the two means."""
         volumes = {f"{self.image}_{name}-data": {"bind": f"/data/{name}", "mode": "ro"} for name in CLIENTS}
+        config = self.folder / "examples/hospitals/hospitals.toml"
+        volumes[str(config)] = {"bind": "/config/hospitals.toml", "mode": "ro"}
         said = self.engine.containers.run(
             self.image, ["-c", SOLVE, str(rounds), *CLIENTS], entrypoint="python", volumes=volumes, remove=True
         )
