@@ -34,7 +34,7 @@ def prepare(folder: Path) -> None:
 def show(folder: Path) -> None:
     """Print how far each model is from the score in use, and its error on new customers."""
     plan = read_plan(folder / "prior.toml")
-    in_use, together = np.load(folder / "in_use.npy"), fism.load(folder / "run").coef
+    in_use, together = np.load(folder / "in_use.npy", allow_pickle=False), fism.load(folder / "run").coef
     shards = list(pool(plan).train.values())
     small = fism.solve(
         fism.Problem("squared", plan.constraint, fism.SquaredNorm()),
@@ -42,7 +42,7 @@ def show(folder: Path) -> None:
         steps=plan.steps,
         rounds=plan.config.stop.rounds,
     ).x
-    with np.load(folder / "new.npz") as new:
+    with np.load(folder / "new.npz", allow_pickle=False) as new:
         rows, labels = new["A"], new["b"]
     print(f"\n{sum(SIZES.values())} rows, {COLUMNS} columns: many models fit them exactly\n")
     print(f"{'model':<34} {'error on own rows':>18} {'error on new rows':>18} {'from the one in use':>20}")

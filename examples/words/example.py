@@ -37,7 +37,7 @@ def prepare(folder: Path) -> None:
 
 def show(folder: Path) -> None:
     """Print how few words the model goes by, and how many of these tell."""
-    model, telling = fism.load(folder / "run"), set(np.load(folder / "telling.npy").tolist())
+    model, telling = fism.load(folder / "run"), set(np.load(folder / "telling.npy", allow_pickle=False).tolist())
     largest = np.argsort(-np.abs(model.coef))[:TELLING]
     found = sum(int(column) in telling for column in largest)
     share = float(np.sum(np.abs(model.coef[largest])) / np.sum(np.abs(model.coef)))

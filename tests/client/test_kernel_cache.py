@@ -59,6 +59,7 @@ def test_second_process_does_not_compile(tmp_path: Path) -> None:
     assert first[1] == second[1]
 
 
+@pytest.mark.long
 def test_processes_that_compile_at_once_leave_a_sound_cache(tmp_path: Path) -> None:
     """Three types of rows, two processes each, all at the same time; then each again, from the cache."""
     types = ["float64", "float32", "uint8"] * 2
@@ -89,6 +90,7 @@ def test_user_without_a_home_can_run(tmp_path: Path) -> None:
     assert list(tmp_path.glob("fism-kernels-*")) == []
 
 
+@pytest.mark.long
 def test_process_that_compiles_gets_the_bits_of_those_that_load(tmp_path: Path) -> None:
     """Every kernel: a helper that is not inlined would be another copy of its code in each of the two."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
