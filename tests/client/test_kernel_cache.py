@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SOLVE = """
 import sys, logging, numpy as np, fism
 logging.basicConfig(format="%(message)s")
