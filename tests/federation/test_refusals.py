@@ -18,6 +18,7 @@ from fism_common.wire import PROTOCOL
 from .harness import assert_same_bytes, client, end, federation, fism_command, server
 
 
+@pytest.mark.long
 def test_misfits_are_refused_and_the_others_finish(tmp_path: Path) -> None:
     """Another width, no rows, labels that the loss cannot use, a name not on the list."""
     given = federation(tmp_path, 2, names=["a", "b"])

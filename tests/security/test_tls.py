@@ -257,6 +257,7 @@ def test_session_is_not_resumed(given: Federation, certs: Path, tmp_path: Path) 
         assert b"every connection shows its certificate" in answer
 
 
+@pytest.mark.long
 def test_plain_text_goes_through_no_proxy(given: Federation, tmp_path: Path) -> None:
     """One that the environment names is on another host."""
     with socket.create_server(("127.0.0.1", 0)) as proxy, server(given.config, tmp_path / "run") as running:
