@@ -45,8 +45,7 @@ _SKLEARN: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 def load(path: str | Path) -> Model:
     """Return the model in a run's folder, or one of whose two files this is; raise DataError if there is none."""
-    fitted, card, _ = read_model(Path(path))
-    return Model(fitted, card)
+    return Model(*read_model(Path(path)))
 
 
 class Model:

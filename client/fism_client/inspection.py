@@ -10,7 +10,7 @@ import numpy as np
 from fism_client.data.labels import text_of
 from fism_client.data.table import Table
 from fism_client.shard import SparseRows
-from fism_common.columns import Kind, Recipe
+from fism_common.columns import Kind, Missing, Recipe
 
 if TYPE_CHECKING:
     from fism_client.data.loading import Data
@@ -32,10 +32,12 @@ def describe(data: Data) -> dict[str, Any]:
     }
     if isinstance(data, Table):
         told["table"] = [_column(name, data) for name in data.columns]
-        numbers = [column for column in data.schema if column.kind is not Kind.TEXT]
-        complete = [column for column in numbers if not np.isnan(data.columns[column.name]).any()]
-        if complete:
-            told |= storage(data.encode(Recipe(features=tuple(complete))))
+        numbers = tuple(column for column in data.schema if column.kind is not Kind.TEXT)
+        texts = [column.name for column in data.schema if column.kind is Kind.TEXT]
+        if numbers:
+            told |= storage(data.encode(Recipe(features=numbers, missing=Missing.MEAN)))
+        if texts:
+            told["not in storage"] = f"{', '.join(texts)}: a byte a row for each level that the federation lists"
     else:
         told |= storage(data.shard)
     return told

@@ -78,8 +78,8 @@ def write_model(stem: Path, fitted: Fitted, provenance: Mapping[str, Any], **mea
     write_bytes(_with(stem, ".json"), json.dumps(card, indent=2, ensure_ascii=False).encode() + b"\n")
 
 
-def read_model(path: Path) -> tuple[Fitted, dict[str, Any], dict[str, Vector]]:
-    """Return a model, what is told of it, and its vectors; ``path`` is one of its files, or a run's folder.
+def read_model(path: Path) -> tuple[Fitted, dict[str, Any]]:
+    """Return a model, and what is told of it; ``path`` is one of its files, or a run's folder.
 
     Raises DataError that names the file.
     """
@@ -97,7 +97,7 @@ def read_model(path: Path) -> tuple[Fitted, dict[str, Any], dict[str, Vector]]:
             raise DataError(f"the model {path} is of format {card['format']}, and this version reads {_FORMAT}")
         scaling = Scaling(*(vectors[name] for name in SCALING)) if "spread" in vectors else None
         loss = NamedLoss(card["loss"]["name"], card["loss"]["parameters"])
-        return Fitted(vectors["x"], loss, _recipe_of(card["data"]), scaling), card, vectors
+        return Fitted(vectors["x"], loss, _recipe_of(card["data"]), scaling), card
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"the model {path} is not as it was written: {error!r}") from error
 

@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import sqlite3
-import time
 from pathlib import Path
 
 import numpy as np
@@ -205,7 +204,6 @@ def test_damaged_scaling_is_noticed(folder: Path) -> None:
             end(one)
         running.process.kill()
         running.process.wait()
-    time.sleep(0.1)
     with sqlite3.connect(folder / "run/run.sqlite") as database:
         database.execute("UPDATE vectors SET entries = zeroblob(8) WHERE name = 'spread'")
     database.close()

@@ -107,7 +107,7 @@ class Table:
         levels = recipe.levels_of(name)
         place: dict[str | None, int] = {level: i for i, level in enumerate(recipe.levels[name])}
         other = len(levels) - 1 if recipe.unknown is Unknown.OTHER else -1
-        if values.dtype.kind == "b":  # a file's yes and no are read as true and false
+        if values.dtype.kind == "b":  # which one federation may list as yes and no, another as true and false
             place |= {text_of(is_true(level)): i for i, level in enumerate(levels) if is_true(level) is not None}
         codes = np.fromiter((place.get(text, -1) for text in _texts(values)), np.int32, self.count)
         if other >= 0:
