@@ -17,8 +17,9 @@ test: $(STAMP)   ## run the tests
 	$(BIN)/pytest -n 3 -m 'not long and not docker' --ignore tests/federation/test_scale.py
 	$(BIN)/pytest tests/federation/test_scale.py
 
+# A machine may be busy with others: forty restarts take one minute, or three.
 long: $(STAMP)   ## run the tests that take long: machines that die again and again, ten thousand bad messages
-	$(BIN)/pytest -m long
+	$(BIN)/pytest -n 3 -m long --timeout 600
 
 # Where no image registry is reached, FISM_BASE names another base image.
 docker: $(STAMP) ## run the tests with real containers, and check the files for Kubernetes

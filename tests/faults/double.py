@@ -17,7 +17,7 @@ from fism_common.pb import federation_pb2 as pb
 from fism_common.terms import read_set
 from fism_common.wire import PROTOCOL, pack
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 class Double:

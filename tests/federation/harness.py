@@ -260,7 +260,7 @@ def interrupt(process: subprocess.Popen[str]) -> None:
     os.kill(process.pid, signal.SIGINT)
 
 
-def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
+def until(holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
     """Wait for something to hold."""
     limit = time.monotonic() + seconds
     while not holds():
