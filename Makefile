@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: help test long docker check format stubs bench demo figures constraints clean
+.PHONY: help test long docker browser docs check format stubs bench demo figures constraints clean
 help:            ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*##/\t/'
 
@@ -14,7 +14,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 # Federations wait more than they compute, so that three fill two cores; the largest fill them alone.
 test: $(STAMP)   ## run the tests
-	$(BIN)/pytest -n 3 -m 'not long and not docker' --ignore tests/federation/test_scale.py
+	$(BIN)/pytest -n 3 -m 'not long and not docker and not browser' --ignore tests/federation/test_scale.py
 	$(BIN)/pytest tests/federation/test_scale.py
 
 # A machine may be busy with others: forty restarts take one minute, or three.
@@ -25,6 +25,12 @@ long: $(STAMP)   ## run the tests that take long: machines that die again and ag
 docker: $(STAMP) ## run the tests with real containers, and check the files for Kubernetes
 	$(BIN)/pytest -m docker
 	$(BIN)/kubernetes-validate --strict deploy/kubernetes.yaml
+
+browser: $(STAMP) ## look at the report and the live page in Chromium
+	$(BIN)/pytest -m browser
+
+docs: $(STAMP)   ## build the documentation to docs/_build/html
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --nitpicky --quiet docs docs/_build/html
 
 check: $(STAMP)  ## lint, types, import rules, fresh stubs, known weaknesses of dependencies
 	$(BIN)/ruff format --check .
@@ -56,4 +62,4 @@ constraints:     ## pin the newest versions anew
 	$(BIN)/python -m pip freeze --exclude fism > constraints.txt
 
 clean:           ## remove what make made
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist docs/_build

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,11 +10,23 @@ import typer
 from fism.data_cli import doctor, evaluate, inspect, predict, shard
 from fism.paper.cli import app as paper
 from fism.paper.cli import bars, told
+from fism.results_cli import events, export, report, runs, watch
 from fism_client.cli import client
 from fism_common.console import command
-from fism_server.cli import AsJson, Config, Out, Overrides, Quiet, Resume, Verbose, execute, find_job, server
-
-Folder = Annotated[Path, typer.Argument(help="The run's folder.")]
+from fism_server.cli import (
+    AsJson,
+    Config,
+    Metrics,
+    Out,
+    Overrides,
+    Quiet,
+    Resume,
+    Verbose,
+    Watched,
+    execute,
+    find_job,
+    server,
+)
 
 app = typer.Typer(
     add_completion=False,
@@ -27,7 +37,7 @@ app = typer.Typer(
 app.command()(server)
 app.command()(client)
 app.add_typer(paper, name="paper")
-for each in (inspect, shard, predict, evaluate, doctor):
+for each in (report, watch, runs, export, events, inspect, shard, predict, evaluate, doctor):
     app.command()(each)
 
 
@@ -37,6 +47,8 @@ def run(
     out: Out = None,
     resume: Resume = None,
     overrides: Overrides = [],  # noqa: B006  # typer copies it
+    watched: Watched = False,
+    metrics: Metrics = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -47,7 +59,9 @@ def run(
 
         execute(
             find_job(config, overrides, out, resume, clients_of),
-            lambda job, progress: run_local(job, progress, verbose=verbose),
+            lambda job, progress, gauges: run_local(job, progress, gauges, verbose=verbose),
+            watch=watched,
+            metrics=metrics,
             as_json=as_json,
             quiet=quiet,
         )
@@ -73,27 +87,6 @@ def compare(
         with bars() as tick:
             run(read_plan(config, overrides), out, reference=reference, tick=tick, **chosen)
         told(out, "compare.md")
-
-
-@app.command()
-def events(
-    run: Folder,
-    as_json: AsJson = False,
-) -> None:
-    """Show what went wrong in a run, finished or under way, and what was done about it."""
-    with command():
-        from dataclasses import asdict
-
-        from fism_server.saved import events as read_events
-
-        found = read_events(run)
-        if as_json:
-            print(json.dumps([asdict(event) for event in found], indent=2))  # noqa: T201  # asked for
-            return
-        for event in found:
-            at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event.at))
-            times = f" ({event.count} times)" if event.count > 1 else ""
-            print(f"{at}  round {event.round:<7} {event.kind:<9} {event.client or '-'}: {event.text}{times}")  # noqa: T201
 
 
 certs = typer.Typer(no_args_is_help=True, help="Make and show certificates, for TLS between server and clients.")

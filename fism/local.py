@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from fism_common.source import Source
     from fism_server.job import Job
+    from fism_server.metrics import Gauges
     from fism_server.plan import Plan
     from fism_server.progress import Progress
 
@@ -38,13 +39,15 @@ def clients_of(plan: Plan) -> dict[str, Source]:
     return sources
 
 
-async def run_local(job: Job, progress: Progress, *, verbose: bool = False) -> dict[str, Any]:
+async def run_local(
+    job: Job, progress: Progress, gauges: Gauges | None = None, *, verbose: bool = False
+) -> dict[str, Any]:
     """Run the job with clients of our own; return the summary. No process is left behind."""
     plan, left_out = job.plan, {} if job.saved is None else job.saved.left_out
     sources = {name: source for name, source in clients_of(plan).items() if name not in left_out}
     listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     access = Access(listen="127.0.0.1:0")
-    server = asyncio.create_task(serve(job, access, progress, on_listening=listening.set_result))
+    server = asyncio.create_task(serve(job, access, progress, gauges, on_listening=listening.set_result))
     processes: dict[str, Process] = {}
     try:
         started: set[asyncio.Future[Any]] = {server, listening}

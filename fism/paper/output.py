@@ -37,7 +37,7 @@ _LOOK: dict[str, Any] = {
 def new_folder(folder: Path) -> Path:
     """Make the folder of an experiment's files; refuse what would only fail after the last run."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise ConfigError("plots need matplotlib: pip install 'fism[paper]'")
+        raise ConfigError("plots need matplotlib: pip install 'fism[pictures]'")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from fism_common.tls import TlsFiles
     from fism_server.job import Job
+    from fism_server.metrics import Gauges
     from fism_server.plan import Plan
     from fism_server.progress import Progress
 
@@ -31,6 +33,10 @@ Out = Annotated[Path | None, typer.Option(help="The run's folder, new or empty. 
 Resume = Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with the run in this folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+Watched = Annotated[bool, typer.Option("--watch", help="Show the run in a browser on this host while it goes on.")]
+Metrics = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="Where Prometheus may ask for the run's numbers, in plain text.")
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
 
 
@@ -47,6 +53,8 @@ def server(
         bool, typer.Option(help="Go on with the newest run in runs/ if it was broken off; else begin a new one.")
     ] = False,
     overrides: Overrides = [],  # noqa: B006  # typer copies it
+    watched: Watched = False,
+    metrics: Metrics = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -62,12 +70,15 @@ def server(
         told = Access(listen=listen, insecure=insecure).told
         execute(
             find_job(config, overrides, out, resume, lambda plan: access(plan).check(), go_on=go_on),
-            lambda job, progress: serve(
+            lambda job, progress, gauges: serve(
                 job,
                 access(job.plan),
                 progress,
+                gauges,
                 on_listening=lambda address: progress.say(f"listening on {address}{told}"),
             ),
+            watch=watched,
+            metrics=metrics,
             as_json=as_json,
             quiet=quiet,
         )
@@ -115,12 +126,29 @@ def find_job(
 
 
 def execute(
-    job: Job, work: Callable[[Job, Progress], Coroutine[Any, Any, dict[str, Any]]], *, as_json: bool, quiet: bool
+    job: Job,
+    work: Callable[[Job, Progress, Gauges | None], Coroutine[Any, Any, dict[str, Any]]],
+    *,
+    watch: bool,
+    metrics: str | None,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Do the ``work`` on a job with progress shown, and print the summary if asked to."""
     from fism_server.progress import Progress
 
-    with Progress(job.plan.config.stop.rounds, quiet=quiet) as progress:
-        summary = asyncio.run(work(job, progress))
+    with ExitStack() as stack:
+        progress = stack.enter_context(Progress(job.plan.config.stop.rounds, quiet=quiet))
+        gauges = None
+        if metrics is not None:
+            from fism_server.metrics import Gauges
+
+            gauges, address = stack.enter_context(Gauges.served(metrics))
+            progress.say(f"metrics on {address}")
+        if watch:
+            from fism_server.report.watch import watched
+
+            progress.say(f"watch it at {stack.enter_context(watched(job.out))}")
+        summary = asyncio.run(work(job, progress, gauges))
     if as_json:
         print(json.dumps(summary, indent=2))  # noqa: T201  # asked for

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -61,6 +62,8 @@ class Journal:
     def __init__(self, store: Store) -> None:
         """Take where events are kept."""
         self._store = store
+        self.counts: Counter[Kind] = Counter()
+        """Of all events since this process began."""
         self.round = 0
         """The round under way; 0 before the first."""
         self._room, self._held_back, self._since = float(_MOST_REFUSALS), 0, time.monotonic()
@@ -80,6 +83,7 @@ class Journal:
 
     def _take(self, event: Event) -> None:
         self.say(event)
+        self.counts[event.kind] += event.count
         try:
             self._store.note(event)
         except StoreError as error:

@@ -97,14 +97,7 @@ def _same_plan(out: Path, saved: Saved, config: Path | None, overrides: Sequence
             f"the run in {out} was begun with version {version} of fism, and this is {__version__}; go on with that "
             "version, or move the run away and begin a new one"
         )
-    file = out / _CONFIG
-    try:
-        begun_with = json.loads(file.read_bytes())
-        before = check(RunConfig, begun_with["config"], str(file))
-    except (OSError, ValueError, KeyError) as error:
-        raise ConfigError(
-            f"cannot read what the run in {out} was begun with: {file}: {error}; restore it from a copy"
-        ) from error
+    file, begun_with, before = _begun_with(out)
     if config is not None:
         plan = read_plan(config, overrides)
     else:
@@ -118,6 +111,24 @@ def _same_plan(out: Path, saved: Saved, config: Path | None, overrides: Sequence
             "--resume alone, or move it away and begin a new one"
         )
     return plan
+
+
+def plan_begun_with(out: Path) -> Plan:
+    """Return the plan that a run was begun with."""
+    file, begun_with, config = _begun_with(out)
+    return make_plan(config, Path(begun_with["folder"]), str(file))
+
+
+def _begun_with(out: Path) -> tuple[Path, dict[str, Any], RunConfig]:
+    """Return the file that says what a run was begun with, what is in it, and the configuration."""
+    file = out / _CONFIG
+    try:
+        begun_with = json.loads(file.read_bytes())
+        return file, begun_with, check(RunConfig, begun_with["config"], str(file))
+    except (OSError, ValueError, KeyError) as error:
+        raise ConfigError(
+            f"cannot read what the run in {out} was begun with: {file}: {error}; restore it from a copy"
+        ) from error
 
 
 def _new_folder(out: Path) -> Path:

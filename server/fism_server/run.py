@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import logging
 import math
 import os
 import signal
@@ -12,14 +12,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import grpc.aio
-import numpy as np
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 
 from fism_common.channel import SERVER
-from fism_common.errors import ConfigError, InterruptedRunError, StoppedError, StoreError
-from fism_common.files import write_bytes
-from fism_common.model import Fitted, write_model
+from fism_common.errors import ConfigError, FismError, InterruptedRunError, StoppedError, StoreError
 from fism_common.moments import merge
 from fism_common.moments import scaling as scaling_of
 from fism_common.steps import warn_if_not_covered
@@ -28,8 +25,11 @@ from fism_server.config import Absent
 from fism_server.events import Journal, Kind
 from fism_server.hub import AbsentError, Hub
 from fism_server.members import Members
+from fism_server.presence import Presence
+from fism_server.report.page import write_report
 from fism_server.rounds import Rounds, State
 from fism_server.service import FederationService
+from fism_server.summary import Outcome, summarise, table, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -40,13 +40,17 @@ if TYPE_CHECKING:
     from fism_server.hub import Gathered
     from fism_server.job import Job
     from fism_server.members import Member
+    from fism_server.metrics import Gauges
     from fism_server.progress import Progress
+
+_log = logging.getLogger(__name__)
 
 
 async def serve(
     job: Job,
     access: Access,
     progress: Progress,
+    gauges: Gauges | None = None,
     *,
     on_listening: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
@@ -57,14 +61,22 @@ async def serve(
     """
     with _interruptible():
         try:
-            return await _serve(job, access, progress, on_listening)
+            summary = await _serve(job, access, progress, gauges, on_listening)
         except asyncio.CancelledError:
             raise InterruptedRunError(
                 f"interrupted; what the run had done is saved in {job.out}: go on with --resume {job.out}"
             ) from None
+    try:
+        write_report(job.out)
+    except (FismError, OSError) as error:
+        _log.warning("the model is there, its report is not: %s; fism report %s makes it anew", error, job.out)
+    progress.summary(table(summary))
+    return summary
 
 
-async def _serve(job: Job, access: Access, progress: Progress, on_listening: Callable[[str], None]) -> dict[str, Any]:
+async def _serve(
+    job: Job, access: Access, progress: Progress, gauges: Gauges | None, on_listening: Callable[[str], None]
+) -> dict[str, Any]:
     plan, limits = job.plan, job.plan.config.limits
     journal = Journal(job.store)
     connections = Connections()
@@ -102,7 +114,7 @@ async def _serve(job: Job, access: Access, progress: Progress, on_listening: Cal
             await health_server.start()
         await servicer.set("", health_pb2.HealthCheckResponse.SERVING)
         on_listening(address)
-        return await Run(job, progress, members, hub, journal, connections).run()
+        return await Run(job, progress, gauges, members, hub, journal, connections).run()
     finally:
         service.over = True
         # A stream that is still open would make stop() wait for all of the grace: goodbye was said before.
@@ -137,12 +149,21 @@ class Run:
     """One run, from its clients' coming to its files."""
 
     def __init__(  # noqa: PLR0913, PLR0917
-        self, job: Job, progress: Progress, members: Members, hub: Hub, journal: Journal, connections: Connections
+        self,
+        job: Job,
+        progress: Progress,
+        gauges: Gauges | None,
+        members: Members,
+        hub: Hub,
+        journal: Journal,
+        connections: Connections,
     ) -> None:
         """Take the parts that were made for it."""
-        self._job, self._progress, self._journal, self._connections = job, progress, journal, connections
+        self._job, self._journal, self._connections = job, journal, connections
+        self._progress, self._gauges = progress, gauges
         self._plan, self._store, self._limits = job.plan, job.store, job.plan.config.limits
         self._members, self._hub = members, hub
+        self._presence = Presence(job.store)
         self._rounds: Rounds | None = None
         self._scaling: Scaling | None = None
 
@@ -230,6 +251,8 @@ class Run:
         seconds = time.perf_counter() - began
         self._store.add(record, seconds, gathered.times, rounds.state)
         self._progress.round(record, len(self._members.present()), self._members.expected, seconds)
+        if self._gauges is not None:
+            self._gauges.round(record, seconds)
 
     async def _from_all(self, rounds: Rounds, ask: Callable[[int], Awaitable[Gathered]]) -> Gathered:
         """Return the answers of all clients; of those that are left, if the run goes on without some."""
@@ -259,69 +282,26 @@ class Run:
 
     def _finish(self, rounds: Rounds, inner: float, outer: float, held: Evaluation | None) -> dict[str, Any]:
         self._journal.flush()
-        state, out = rounds.state, self._job.out
-        times = self._store.times(state.since)
-        summary: dict[str, Any] = {
-            "run": self._job.run_id,
-            "name": self._plan.config.federation.name,
-            "rounds": state.round - 1,
-            "stopped": str(rounds.stopped),
-            "inner": inner,
-            "outer": outer,
-            "seconds": self._store.seconds(),
-            "round_ms": 1e3 * float(np.median(times.seconds)),
-            "split_ms": times.median_split(),
-            "clients": [
-                {"name": one.name, "rows": one.rows, "shards": one.shards, **times.medians_of(one.name)}
-                for one in self._members.in_order()
-            ],
-            "events": self._store.event_counts(),
-            "files": {name: str(out / name) for name in ("model.npz", "model.json", "summary.json", "run.sqlite")},
-        }
-        if held is not None:
-            summary["held_out"] = {"rows": held.rows, "right": held.right, "loss": held.loss}
-        try:
-            fitted = Fitted(state.x, self._plan.loss, self._members.recipe, self._scaling)
-            told = {key: summary[key] for key in ("run", "name", "rounds", "stopped", "inner")}
-            told["constraint"] = self._plan.config.inner.constraint.model_dump(
-                mode="json", by_alias=True, exclude_unset=True
-            )
-            told["clients"] = [{"name": one.name, "rows": one.rows} for one in self._members.in_order()]
-            write_model(out / "model", fitted, told, weighted=state.weighted, average=state.average)
-            write_bytes(out / "summary.json", json.dumps(summary, indent=2).encode() + b"\n")
-        except OSError as error:
-            raise StoreError(
-                f"cannot write the model to {out}: {error.strerror}; the run's state is saved: go on with --resume"
-            ) from error
-        self._store.finish({key: summary[key] for key in ("rounds", "stopped", "inner", "outer", "seconds")})
-        self._progress.summary(_table(summary))
+        members, recipe = self._members.in_order(), self._members.recipe
+        outcome = Outcome(rounds.state, inner, outer, held, members, recipe, self._scaling)
+        summary = summarise(self._job, outcome)
+        write_files(self._job, outcome, summary)
+        self._store.tell({key: summary[key] for key in ("rounds", "stopped", "inner", "outer", "seconds")})
         return summary
 
     async def _watch(self) -> None:
         """Show who is waited for, and take note of connections that failed."""
         while True:
             await asyncio.sleep(1.0)
-            self._progress.waiting(self._hub.waiting())
+            waiting = self._hub.waiting()
+            self._progress.waiting(waiting)
+            present = [member.name for member in self._members.present()]
+            self._presence.tell(present, waiting)
             self._journal.flush()
+            if self._gauges is not None:
+                self._gauges.clients(len(present), self._members.expected)
+                self._gauges.events(self._journal.counts)
             failed = self._connections.failed()
             if failed:
                 text = f"{failed} connections without a valid certificate, or without a call"
                 self._journal.note(Kind.REFUSED, "", text, failed)
-
-
-def _table(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    split = ", ".join(f"{name} {ms:.2f}" for name, ms in summary["split_ms"].items())
-    rows = [
-        ("rounds", f"{summary['rounds']}, stopped by {summary['stopped']}"),
-        ("F, H", f"{summary['inner']:.8g}, {summary['outer']:.8g}"),
-        ("time", f"{summary['seconds']:.2f} s, {summary['round_ms']:.2f} ms a round ({split})"),
-        ("clients", ", ".join(f"{client['name']} ({client['rows']} rows)" for client in summary["clients"][:8])),
-    ]
-    held = summary.get("held_out")
-    if held and held["right"] is not None:
-        rows.append(("held out", f"{held['right']} of {held['rows']} rows right"))
-    elif held:
-        rows.append(("held out", f"mean loss {held['loss'] / held['rows']:.6g} on {held['rows']} rows"))
-    if summary["events"]:
-        rows.append(("events", ", ".join(f"{count} {kind}" for kind, count in summary["events"].items())))
-    return [*rows, ("model", summary["files"]["model.npz"])]

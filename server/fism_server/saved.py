@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -20,6 +21,7 @@ from fism_server.rounds import Record, State, Stop
 from fism_server.store import ALWAYS, FILE, VECTORS, checksum, damaged
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from fism_common.vectors import Vector
@@ -48,9 +50,8 @@ def load(database: sqlite3.Connection, file: Path) -> Saved:
         rows = database.execute(
             "SELECT name, rows, columns, shards, digest, left_out FROM clients ORDER BY position"
         ).fetchall()
-        state = _newest(database) if rows else None
-        features = tuple(Column(name, ColumnKind(kind)) for name, kind in facts.get("features", []))
-        scaling = _scaling(database, facts["scaling"]) if "scaling" in facts else None
+        state = newest_state(database) if rows else None
+        features, scaling = features_of(facts), scaling_of(database, facts)
     except (sqlite3.Error, ValueError, TypeError) as error:
         raise damaged(file, error) from error
     if rows and state is None:
@@ -62,7 +63,12 @@ def load(database: sqlite3.Connection, file: Path) -> Saved:
     return Saved(facts, members, left_out, state, features, scaling)
 
 
-def _newest(database: sqlite3.Connection) -> State | None:
+def features_of(facts: dict[str, Any]) -> tuple[Column, ...]:
+    """Return the columns that the clients agreed on; none where they have no names."""
+    return tuple(Column(name, ColumnKind(kind)) for name, kind in facts.get("features", []))
+
+
+def newest_state(database: sqlite3.Connection) -> State | None:
     """Return the newest state whose vectors are as they were written."""
     slots = database.execute(
         "SELECT slot, round, since, compares, gamma_sum, k_sum, stopped, crc FROM state ORDER BY saved DESC"
@@ -78,11 +84,13 @@ def _newest(database: sqlite3.Connection) -> State | None:
     return None
 
 
-def _scaling(database: sqlite3.Connection, crc: int) -> Scaling:
-    """Return the scaling of the columns; raise ValueError if it is not as it was written."""
+def scaling_of(database: sqlite3.Connection, facts: dict[str, Any]) -> Scaling | None:
+    """Return the scaling of the columns, if there is one; raise ValueError if it is not as it was written."""
+    if "scaling" not in facts:
+        return None
     found: dict[str, bytes] = dict(database.execute("SELECT name, entries FROM vectors WHERE slot = ?", (ALWAYS,)))
     entries = [found.get(name, b"") for name in SCALING]
-    if crc32(b"".join(entries)) != crc:
+    if crc32(b"".join(entries)) != facts["scaling"]:
         raise ValueError("the scaling of its columns is not as it was written")
     return Scaling(*map(_vector, entries))
 
@@ -99,32 +107,42 @@ def _vector(entries: bytes) -> Vector:
 
 def events(folder: Path) -> list[Event]:
     """Return the events of a run, also of one that is under way."""
-    rows = _ask(folder, "SELECT round, kind, client, text, at, count FROM events ORDER BY id")
+    with _asking(folder) as database:
+        return read_events(database)
+
+
+def read_events(database: sqlite3.Connection) -> list[Event]:
+    """Return the events in a database."""
+    rows = database.execute("SELECT round, kind, client, text, at, count FROM events ORDER BY id")
     return [Event(row[0], Kind(row[1]), *row[2:]) for row in rows]
 
 
 def is_begun(folder: Path) -> bool:
     """Whether a run's database was made to its end, before whatever happened to the server."""
-    return bool(_ask(folder, "SELECT 1 FROM sqlite_master WHERE name = 'run'"))
+    with _asking(folder) as database:
+        return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'run'").fetchone() is not None
 
 
 def is_finished(folder: Path) -> bool:
     """Whether a run has come to its end, and not just been broken off."""
-    return bool(_ask(folder, "SELECT 1 FROM run WHERE key = 'stopped'"))
+    with _asking(folder) as database:
+        return database.execute("SELECT 1 FROM run WHERE key = 'stopped'").fetchone() is not None
 
 
-def _ask(folder: Path, query: str) -> list[Any]:
-    """Return what a run's database answers, without a change to it."""
+def connect(folder: Path) -> sqlite3.Connection:
+    """Return a run's database, to read from; raise ConfigError if there is none."""
     file = folder / FILE
     if not file.is_file():
         raise ConfigError(f"there is no run in {folder}: it has no {FILE}")
     # Without a journal nobody writes. To be told so spares SQLite files of its own in a folder of maybe another user.
     how = "mode=ro" if file.with_name(f"{FILE}-wal").exists() else "immutable=1"
+    return sqlite3.connect(f"{file.absolute().as_uri()}?{how}", uri=True)
+
+
+@contextmanager
+def _asking(folder: Path) -> Iterator[sqlite3.Connection]:
     try:
-        database = sqlite3.connect(f"{file.absolute().as_uri()}?{how}", uri=True)
-        try:
-            return database.execute(query).fetchall()
-        finally:
-            database.close()
+        with closing(connect(folder)) as database:
+            yield database
     except sqlite3.Error as error:
-        raise StoreError(f"cannot read {file}: {error}") from error
+        raise StoreError(f"cannot read {folder / FILE}: {error}") from error

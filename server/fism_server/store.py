@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import logging
@@ -178,8 +179,8 @@ class Store:
         with self._transaction():
             self._note(event)
 
-    def finish(self, facts: dict[str, Any]) -> None:
-        """Write how the run ended."""
+    def tell(self, facts: dict[str, Any]) -> None:
+        """Write facts of the run, those of its end among them."""
         with self._transaction():
             self._describe(facts)
 
@@ -205,6 +206,8 @@ class Store:
 
     def close(self) -> None:
         """Close the file; what was added and not saved is not written."""
+        with contextlib.suppress(sqlite3.Error):  # where somebody reads at this moment, SQLite does it later
+            self.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.database.close()
         os.close(self._lock)
 
@@ -280,11 +283,31 @@ def _locked(folder: Path) -> int:
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
         raise ConfigError(f"cannot open the run folder {folder}: {error.strerror}") from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise ConfigError(f"another server runs in {folder}; end it first") from None
-    except OSError as error:
-        _log.warning("cannot lock %s (%s): see that no other server runs there", folder, error.strerror)
+    for last in (False, False, True):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if last:
+                os.close(handle)
+                raise ConfigError(f"another server runs in {folder}; end it first") from None
+            time.sleep(0.05)  # is_running takes it for a moment
+        except OSError as error:
+            _log.warning("cannot lock %s (%s): see that no other server runs there", folder, error.strerror)
+            break
     return handle
+
+
+def is_running(folder: Path) -> bool:
+    """Whether a server runs in this folder, on this machine."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # a file system without locks
+    else:
+        return False
+    finally:
+        os.close(handle)

@@ -8,14 +8,13 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 import docker
 import numpy as np
-import pytest
 from docker.models.containers import Container
 
 from ..federation.harness import rounds_done, until
+from ..unavailable import unavailable
 
 CLIENTS = ["north", "east", "south", "west"]
 SERVICES = ["certs", "shards", "server", *CLIENTS]
@@ -37,13 +36,6 @@ print(found.x.tobytes().hex(), found.weighted.tobytes().hex(), found.average.tob
 """
 
 
-def unavailable(reason: str) -> NoReturn:
-    """Skip the test for want of something; where FISM_NO_SKIP is set, as in CI, fail it."""
-    if os.environ.get("FISM_NO_SKIP"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 def _command() -> list[str]:
     """Return what composes here: Compose 2, or docker-compose."""
     if (
@@ -51,9 +43,9 @@ def _command() -> list[str]:
         and subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode == 0
     ):
         return ["docker", "compose"]
-    if shutil.which("docker-compose"):
-        return ["docker-compose"]
-    unavailable("there is neither `docker compose` nor `docker-compose`")
+    if shutil.which("docker-compose") is None:
+        unavailable("there is neither `docker compose` nor `docker-compose`")
+    return ["docker-compose"]
 
 
 def compose(folder: Path, project: str, *arguments: str, **variables: str) -> None:

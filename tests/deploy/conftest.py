@@ -14,7 +14,8 @@ import pytest
 from docker.errors import DockerException
 from docker.models.images import Image
 
-from .composition import Composition, unavailable
+from ..unavailable import unavailable
+from .composition import Composition
 
 ROOT = Path(__file__).parents[2]
 NAME = "fism-test"

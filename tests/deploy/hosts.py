@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from .composition import unavailable
+from ..unavailable import unavailable
 
 SERVER = "10.77.0.1"
 DELAY = 0.04

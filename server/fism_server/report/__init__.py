@@ -1,0 +1,1 @@
+"""What a run's folder shows a person: the report, the same page live, and their data."""

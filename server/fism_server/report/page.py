@@ -1,0 +1,65 @@
+"""The page: one file that works without a network, or the same one for a server to fill."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fism_common.files import write_bytes
+from fism_server.report.reading import Reader
+from fism_server.report.view import view_of
+from fism_server.summary import REPORT
+
+if TYPE_CHECKING:
+    from fism_server.report.view import View
+
+
+def write_report(folder: Path, out: Path | None = None) -> Path:
+    """Write the report of a run, to its folder unless told otherwise; return the file.
+
+    Raises ConfigError or StoreError where there is no run that can be read, OSError where it cannot be written.
+    """
+    file = folder / REPORT if out is None else out
+    page = report(view_of(Reader(folder).read()))
+    write_bytes(file, page.encode(), mode=0o600)  # it tells what H is
+    return file
+
+
+def report(view: View) -> str:
+    """Return a page that shows the view, with all that it needs in it."""
+    return _page(as_json(view), f"<script>{plotly()}</script>")
+
+
+def live_page() -> str:
+    """Return a page that asks its server for a script and for views."""
+    return _page("", '<script src="plotly.js"></script>')
+
+
+def as_json(view: View) -> str:
+    """Return a view as one line of JSON that can stand in a page."""
+    return json.dumps(asdict(view), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+@cache
+def plotly() -> str:
+    """Return the script that draws; it comes with the package plotly."""
+    return files("plotly").joinpath("package_data/plotly.min.js").read_text(encoding="utf-8")
+
+
+def _page(view: str, script: str) -> str:
+    parts = {name: _asset(f"page.{name}") for name in ("html", "css", "js")}
+    return (
+        parts["html"]
+        .replace("/*style*/", parts["css"])
+        .replace("/*script*/", parts["js"])
+        .replace("/*view*/", view)
+        .replace("<!--plotly-->", script)
+    )
+
+
+def _asset(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")

@@ -1,0 +1,71 @@
+"""Folders of runs of any size, written by the store itself as a server does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from fism_common.columns import Column, Kind
+from fism_common.exchange import Evaluation
+from fism_server.events import Event
+from fism_server.events import Kind as EventKind
+from fism_server.job import Job, new_job
+from fism_server.members import Member
+from fism_server.plan import read_plan
+from fism_server.rounds import Record, State
+
+CONFIG = """
+[federation]
+name = "regions"
+clients = {clients}
+[inner]
+loss = "logistic"
+constraint = {{ box = [-10.0, 10.0] }}
+[data]
+intercept = {intercept}
+[outer]
+objective = "elastic-net"
+l1 = 0.25
+l2 = 1.5
+[steps]
+gamma = 1.0
+a = 0.7
+lambda = 1.0
+b = 0.2
+[stop]
+rounds = {rounds}
+"""
+
+
+def begun(folder: Path, clients: int, rounds: int, *, names: Sequence[str] = (), counted: bool = True) -> Job:
+    """Return a run after so many rounds, its store still open; ``names`` are those of its columns."""
+    folder.mkdir(parents=True)
+    config = folder / "run.toml"
+    config.write_text(CONFIG.format(clients=clients, rounds=rounds, intercept="true" if names else "false"))
+    job, rng = new_job(read_plan(config), folder / "run"), np.random.default_rng(clients)
+    n = len(names) + 1 if names else 12
+    goal = rng.normal(size=n)
+    state = State.at(1, np.zeros(n))
+    members = [Member(f"site-{i:02}", 100 + i, n, 1, n, digest=b"x") for i in range(clients)]
+    job.store.begin(members, state, [Column(name, Kind.NUMBER) for name in names])
+    for k in range(1, rounds + 1):
+        record = Record(k, k**-0.7, k**-0.2, 100 + 900 / k, 50 * (1 - 1 / k) + 1 / k, 1 / k)
+        computed = rng.uniform(0.001, 0.002, clients)
+        waited = computed + rng.uniform(0.002, 0.003, clients)
+        if k % 10 == 0:
+            job.store.evaluate(k, Evaluation(rows=500, right=480 - 300 // k if counted else None, loss=20 + 30 / k))
+        state.advance(record, goal * (1 - 1 / k))
+        job.store.add(record, float(waited.max()) + 0.001, list(zip(computed, waited, strict=True)), state)
+    job.store.save(state)
+    return job
+
+
+def finished(folder: Path, clients: int, rounds: int, *, names: Sequence[str] = (), counted: bool = True) -> Path:
+    """Return the folder of a finished run."""
+    job = begun(folder, clients, rounds, names=names, counted=counted)
+    job.store.note(Event(min(3, rounds), EventKind.LOST, "site-00", "the connection <b>ended</b>"))
+    job.store.tell({"rounds": rounds, "stopped": "rounds", "inner": 100.0, "outer": 50.0, "seconds": 1.0})
+    job.store.close()
+    return job.out
