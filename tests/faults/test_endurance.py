@@ -31,9 +31,9 @@ def test_five_thousand_rounds_leave_both_ends_as_they_were(tmp_path: Path) -> No
     given, out = federation(tmp_path, 8, rounds=5000), tmp_path / "run"
     with server(given.config, out) as running, clients(running.address, given) as running_clients:
         pids = [running.process.pid, *(one.pid for one in running_clients.values())]
-        until(lambda: rounds_done(out) > 500, 60)
+        until(lambda: rounds_done(out) > 500, 200)
         before = [use(pid) for pid in pids]
-        until(lambda: rounds_done(out) > 4500, 100)
+        until(lambda: rounds_done(out) > 4500, 300)
         after = [use(pid) for pid in pids]
         assert [end(one)[0] for one in running_clients.values()] == [0] * 8
         assert running.end() == 0

@@ -245,18 +245,18 @@ def test_events_are_told(tmp_path: Path) -> None:
     given, out = federation(tmp_path, 2, rounds=1000), tmp_path / "run"
     with server(given.config, out) as running, clients(running.address, given) as running_clients:
         until(lambda: rounds_done(out) > 20)
-        assert end(client(running.address, "x", given.files[0]))[0] == 3
-        running_clients["c1"].kill()
+        running_clients["c1"].kill()  # from here on the run waits, however long the others take
         end(running_clients["c1"])
+        assert end(client(running.address, "x", given.files[0]))[0] == 3
         running_clients["c1"] = client(running.address, "c1", given.files[1])
         assert [end(one)[0] for one in running_clients.values()] == [0, 0]
         assert running.end() == 0
     told = json.loads(fism_command("events", out, "--json").stdout)
-    assert [(one["kind"], one["client"]) for one in told] == [("refused", "x"), ("lost", "c1"), ("returned", "c1")]
+    assert [(one["kind"], one["client"]) for one in told] == [("lost", "c1"), ("refused", "x"), ("returned", "c1")]
     assert all(20 <= one["round"] <= 1000 for one in told)
     text = fism_command("events", out).stdout
     assert "refused   x: the run has its 2 clients, and 'x' is not one of them" in text
-    assert json.loads((out / "summary.json").read_text())["events"] == {"refused": 1, "lost": 1, "returned": 1}
+    assert json.loads((out / "summary.json").read_text())["events"] == {"lost": 1, "refused": 1, "returned": 1}
     done = fism_command("events", tmp_path)
     assert (done.returncode, "there is no run in" in done.stderr) == (2, True)
 

@@ -51,7 +51,7 @@ def test_plot_is_written_as_png_and_svg_with_the_same_bytes_again(tmp_path: Path
 def test_without_matplotlib_it_is_said_before_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not needed by a federation."""
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(ConfigError, match=r"pip install 'fism\[paper\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'fism\[pictures\]'"):
         new_folder(tmp_path / "out")
 
 
