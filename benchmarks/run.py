@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 
+import drawing
 import exchange
 import loading
 import passes
 import startup
 import timing
+import watching
 
 
 def main() -> None:
     """Print one line per claim."""
     broken = 0
-    on_all_cores = (loading.loading, exchange.exchange)
+    on_all_cores = (loading.loading, exchange.exchange, watching.watching, drawing.drawing)
     on_one = (passes.dense_logistic, passes.ball_distance, passes.sparse_logistic, startup.startup)
     for measure in (*on_all_cores, *on_one):
         if measure in on_one:

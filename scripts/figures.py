@@ -1,4 +1,4 @@
-"""Draw the pictures in docs/: the idea of selection, and the rate theorem's bound."""
+"""Draw the pictures in docs/: the idea of selection, what it comes to, and the rate theorem's bound."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Circle
 
 import fism
+import selection
 from fism.paper import theory
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -56,6 +57,26 @@ def draw_idea(axes: Axes) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False, fontsize=9)
 
 
+def draw_selected(fit: Axes, near: Axes) -> None:
+    """Draw what examples/selection.py prints: the misfit, and the distance to the preferred model, by rounds."""
+    given = selection.problem()
+    for method, color, label in (
+        ("incremental", GREY, "without the preference"),
+        ("fism", ORANGE, "FISM"),
+    ):
+        misfit, distance = [], []
+        rounds = np.unique(np.geomspace(1, 10_000, 60).astype(int))
+        for k in rounds:
+            result = given.solve(int(k), method)
+            misfit.append(result.inner)
+            distance.append(float(np.linalg.norm(result.x - given.preferred)))
+        fit.loglog(rounds, misfit, color=color, label=label)
+        near.loglog(rounds, distance, color=color, label=label)
+    fit.set(xlabel="rounds", ylabel="misfit F", title="Both fit")
+    near.set(xlabel="rounds", ylabel="distance to the preferred model", title="One selects")
+    near.legend(frameon=False)
+
+
 def main() -> None:
     """Write every picture as SVG."""
     mpl.rcParams.update(
@@ -64,6 +85,9 @@ def main() -> None:
     figure, axes = plt.subplots(figsize=(5.6, 6.9), layout="constrained")
     draw_idea(axes)
     figure.savefig(DOCS / "idea.svg", metadata={"Date": None})
+    figure, panels = plt.subplots(1, 2, figsize=(7.6, 3.2), layout="constrained")
+    draw_selected(*panels)
+    figure.savefig(DOCS / "selected.svg", metadata={"Date": None})
     with tempfile.TemporaryDirectory() as scratch:
         theory.draw_rate(Path(scratch), theory.rate(5))
         shutil.copy(Path(scratch, "rate.svg"), DOCS)

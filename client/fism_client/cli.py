@@ -32,14 +32,23 @@ class ClientConfig(Source, Reading):
     """A client's own settings."""
 
     server: str
+    """HOST:PORT of the server."""
     name: str
+    """This client's name in the federation."""
     shards: PositiveInt = 1
+    """Count as so many virtual clients, on as many threads."""
     holdout: Annotated[float, Field(ge=0, lt=1, strict=False)] = 0.0
+    """The share of rows to keep for evaluation."""
     seed: int = 0
+    """Decides which rows are held out."""
     loss: str | None = None
+    """A loss of your own, module:Name, that the federation names."""
     save: str | None = None
+    """Write the model to this .npz file, and a .json file beside it."""
     patience: Annotated[PositiveFloat, Field(strict=False)] = 300.0
+    """Seconds to try to reach the server."""
     certs: str | None = None
+    """The folder with ca.pem, NAME.pem and NAME.key, for TLS."""
 
 
 @app.command()

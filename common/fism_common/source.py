@@ -19,6 +19,7 @@ class Reading(Settings):
     positive: str | bool | int | float | None = None
     """The label that counts as 1; all others count as -1."""
     features: Annotated[list[str], Field(min_length=1)] | None = None
+    """Columns of a table that are used; else all but the label and those to drop."""
     drop: list[str] = Field(default_factory=list)
     """Columns of a table that are not used."""
     scale: Scale = 1.0
@@ -41,6 +42,7 @@ class Source(Settings):
     """Which file, or which query."""
 
     data: str | None = None
+    """A file."""
     query: str | None = None
     """SQL, in which files are tables: SELECT ... FROM 'visits.parquet'."""
     labels: str | None = None

@@ -27,9 +27,13 @@ class Federation(Settings):
     """Who takes part, and where the run starts."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")] = "federation"
+    """Of the run: its folder, unless told otherwise, begins with it."""
     clients: PositiveInt | Annotated[list[str], Field(min_length=1)]
+    """How many, or their names, which is then the federation order."""
     start: str = "zero"
+    """x_1: "zero", "random" (uniform in the bounding box of the set), or the path of an .npy file."""
     seed: int = 0
+    """Of a random start, and of the rows that clients of ``fism run`` hold out."""
 
     @model_validator(mode="after")
     def _names_are_different(self) -> Federation:
@@ -42,14 +46,18 @@ class BoxBounds(Settings):
     """A box whose bounds may be vectors."""
 
     lo: Number | Entries
+    """The least that an entry may be."""
     hi: Number | Entries
+    """The most."""
 
 
 class BallAround(Settings):
     """A ball with a centre."""
 
     radius: Number
+    """Above 0."""
     center: Entries | None = None
+    """Its centre; else 0."""
 
 
 class Constraint(Settings):
@@ -58,9 +66,13 @@ class Constraint(Settings):
     model_config = ConfigDict(alias_generator=lambda name: name.replace("_", "-"), validate_by_name=True)
 
     box: Annotated[list[Number], Field(min_length=2, max_length=2)] | BoxBounds | None = None
+    """Bounds: [lo, hi], or a table of lo and hi, each a number or a vector."""
     ball: Number | BallAround | None = None
+    """A radius, or a table of radius and center."""
     simplex: Number | None = None
+    """What the entries, none below 0, sum to."""
     l1_ball: Number | None = None
+    """What the entries' absolute values sum to at most."""
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Constraint:
@@ -80,14 +92,18 @@ class LossByName(Settings):
 
     name: str
     __pydantic_extra__: dict[str, Number]
+    """Its parameters."""
 
 
 class Inner(Settings):
     """The public problem, told to every client."""
 
     loss: Annotated[LossByName, BeforeValidator(lambda loss: {"name": loss} if isinstance(loss, str) else loss)]
+    """A name, or a table with parameters: { name = "huber", delta = 1.0 }; "module:Name" for one of the clients' own."""
     constraint: Constraint
+    """The set X: exactly one of its keys."""
     columns: PositiveInt | None = None
+    """Of the model; else other vectors here decide, or the first client."""
 
 
 class DataRule(Settings):
@@ -96,10 +112,15 @@ class DataRule(Settings):
     features: Annotated[list[str], Field(min_length=1)] | None = None
     """The columns and their order; else they are those of the first client."""
     levels: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(default_factory=dict)
+    """Of the columns that are categories: each level becomes a column of zeros and ones."""
     unknown: Annotated[Unknown, Field(strict=False)] = Unknown.REFUSE
+    """What to do with a level that is not listed: refuse the client, or count it as "other"."""
     missing: Annotated[Missing, Field(strict=False)] | Number = Missing.REFUSE
+    """What a missing entry becomes: nothing, the client is refused; the mean of the federation; or a number."""
     intercept: bool = False
+    """Whether the model has a constant, as its last column."""
     standardise: bool | Annotated[Literal["scale"], Field()] = False
+    """Whether columns are centred and scaled, by what all clients have; "scale" keeps zeros zero."""
 
     @model_validator(mode="after")
     def _fit(self) -> DataRule:
@@ -132,53 +153,72 @@ class Outer(Settings):
     model_config = ConfigDict(extra="allow")
 
     objective: str
+    """One of "squared-norm", "squared-distance" (anchor), "elastic-net" (l1, l2), "group-lasso" (groups, weight, l2),
+    "quadratic" (Q, c), with its keys beside it; or "module:Name" of your own. Vectors may be .npy files."""
 
 
 class Steps(Settings):
     """gamma_k = gamma / k^a, lambda_k = lambda / k^b."""
 
     gamma: Number
+    """The first step."""
     a: Number
+    """How fast steps fall."""
     lam: Annotated[Number, Field(alias="lambda")]
+    """The first weight of H."""
     b: Number
+    """How fast that weight falls."""
     strict: bool = False
+    """Whether steps that no theorem covers are refused."""
 
 
 class StopRule(Settings):
     """When the run ends."""
 
     rounds: PositiveInt
+    """The last round."""
     tolerance: Annotated[PositiveFloat, Field(strict=False)] | None = None
+    """End before, when x, F and H change less than this in a round."""
 
 
 class Limits(Settings):
     """Time limits in seconds."""
 
     round: Annotated[PositiveFloat, Field(strict=False)] = 600.0
+    """A client that takes longer for one reply counts as lost."""
     absence: Annotated[PositiveFloat, Field(strict=False)] = 300.0
+    """How long a lost client may take to return, before ``absent`` decides."""
     grace: Annotated[PositiveFloat, Field(strict=False)] = 10.0
+    """For everybody to end in good order."""
     absent: Annotated[Absent, Field(strict=False)] = Absent.WAIT
+    """Wait for it for ever, continue without it, or stop the run."""
 
 
 class EvaluationRule(Settings):
     """How often clients evaluate the model on the rows that they hold out."""
 
     every: PositiveInt = 10
+    """Rounds from one to the next."""
 
 
 class Security(Settings):
     """Who may take part, and by which certificates."""
 
     certs: str | None = None
+    """The folder of certificates; without it plain text, on this host only."""
     name: str = "server"
+    """Which of them is the server's."""
     allowed: Annotated[list[str], Field(min_length=1)] | None = None
+    """Who may take part, when ``clients`` is a number."""
 
 
 class Local(Reading):
     """What ``fism run`` starts: one client per shard, in this order; and how all of them read theirs."""
 
     shards: Annotated[list[Annotated[Source, BeforeValidator(_of_file)]], Field(min_length=1)]
+    """One per client: a file, or a table of data, query and labels."""
     holdout: Annotated[Number, Field(ge=0, lt=1)] = 0.0
+    """The share of rows that each client keeps for evaluation."""
 
 
 class RunConfig(Settings):

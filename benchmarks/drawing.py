@@ -1,0 +1,52 @@
+"""A report of 100,000 rounds and 50 clients: its size, and how long Chromium takes to draw it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+from timing import Ratio
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests/report"))
+
+from folders import finished
+
+from fism_server.report.page import plotly, write_report
+
+BARE = "<!DOCTYPE html><meta charset=utf-8><body><script>{}</script><script>document.body.dataset.drawn = performance.now()</script>"
+
+
+def drawing() -> Iterator[Ratio]:
+    """Yield the page's size beside Plotly's script, and the time until all in sight is drawn, over that script's own."""
+    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
+        file = write_report(finished(Path(scratch, "a"), 50, 100_000))
+        bare = Path(scratch, "bare.html")
+        bare.write_text(BARE.format(plotly()), encoding="utf-8")
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        ours, script = (min(_drawn(browser, page) for _ in range(5)) for page in (file, bare))
+        browser.close()
+        size = file.stat().st_size - bare.stat().st_size
+    yield Ratio(
+        "megabytes of a report of 100,000 rounds and 50 clients, beside Plotly's script", size / 1e6, 1.0, most=True
+    )
+    yield Ratio("seconds until it is drawn", ours / 1e3, 2.0, most=True)
+    yield Ratio("the same, over reading Plotly's script alone", ours / script, 1.5, most=True)
+
+
+def _drawn(browser: Browser, page: Path) -> float:
+    shown = browser.new_page(viewport={"width": 1280, "height": 900})
+    shown.goto(page.as_uri())
+    shown.locator("body[data-drawn]").wait_for(state="attached")
+    drawn = float(str(shown.evaluate("document.body.dataset.drawn")))
+    shown.close()
+    return drawn
+
+
+if __name__ == "__main__":
+    for ratio in drawing():
+        print(ratio)
