@@ -54,7 +54,7 @@ demo: $(STAMP)   ## a federation of four hospitals on this host, and what it gai
 	$(BIN)/python examples/hospitals/demo.py
 
 figures: $(STAMP) ## draw the pictures in docs/
-	PYTHONPATH=examples $(BIN)/python scripts/figures.py
+	$(BIN)/python scripts/figures.py
 	$(BIN)/python scripts/screenshot.py
 
 constraints:     ## pin the newest versions anew

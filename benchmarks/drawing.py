@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+import runpy
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
+from fism_server.report.page import plotly, write_report
 from timing import Ratio
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests/report"))
-
-from folders import finished
-
-from fism_server.report.page import plotly, write_report
-
-BARE = "<!DOCTYPE html><meta charset=utf-8><body><script>{}</script><script>document.body.dataset.drawn = performance.now()</script>"
+BARE = """<!DOCTYPE html><meta charset=utf-8><body><script>{}</script>
+<script>document.body.dataset.drawn = performance.now()</script>"""
 
 
 def drawing() -> Iterator[Ratio]:
-    """Yield the page's size beside Plotly's script, and the time until all in sight is drawn, over that script's own."""
+    """Yield the page's size beside Plotly's script, and the time until all in sight is drawn."""
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
+        finished = runpy.run_path(str(Path(__file__).parents[1] / "tests/report/folders.py"))["finished"]
         file = write_report(finished(Path(scratch, "a"), 50, 100_000))
         bare = Path(scratch, "bare.html")
         bare.write_text(BARE.format(plotly()), encoding="utf-8")

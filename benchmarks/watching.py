@@ -76,7 +76,7 @@ def _run(folder: Path) -> Iterator[tuple[str, str]]:
         "--metrics",
         "127.0.0.1:0",
     ]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     said = ""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import shutil
 import tempfile
 from pathlib import Path
@@ -13,7 +14,6 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Circle
 
 import fism
-import selection
 from fism.paper import theory
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -59,7 +59,7 @@ def draw_idea(axes: Axes) -> None:
 
 def draw_selected(fit: Axes, near: Axes) -> None:
     """Draw what examples/selection.py prints: the misfit, and the distance to the preferred model, by rounds."""
-    given = selection.problem()
+    given = runpy.run_path(str(DOCS.parent / "examples/selection.py"))["problem"]()
     for method, color, label in (
         ("incremental", GREY, "without the preference"),
         ("fism", ORANGE, "FISM"),

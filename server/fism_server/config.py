@@ -99,7 +99,7 @@ class Inner(Settings):
     """The public problem, told to every client."""
 
     loss: Annotated[LossByName, BeforeValidator(lambda loss: {"name": loss} if isinstance(loss, str) else loss)]
-    """A name, or a table with parameters: { name = "huber", delta = 1.0 }; "module:Name" for one of the clients' own."""
+    """A name, or a table with parameters: { name = "huber", delta = 1.0 }; "module:Name" for one that clients have."""
     constraint: Constraint
     """The set X: exactly one of its keys."""
     columns: PositiveInt | None = None

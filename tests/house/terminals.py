@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
+import tempfile
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,8 +46,9 @@ class Terminal:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,
         )
-        self._done = threading.Semaphore(0)
+        self._done, self._ended = threading.Semaphore(0), False
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
@@ -54,23 +58,28 @@ class Terminal:
                 self._done.release()
             else:
                 self.said.append(line)
-        self._done.release()  # it has ended
+        self._ended = True
+        self._done.release()
 
     def type(self, text: str) -> None:
         """Type commands, without waiting for them."""
         assert self._shell.stdin is not None
-        self._shell.stdin.write(f"{text}\necho '-- that was all --'\n")
+        # By a file: commands must not read those after them.
+        with tempfile.NamedTemporaryFile("w", suffix=".sh", dir=self.folder.parent, delete=False) as file:
+            file.write(text)
+        self._shell.stdin.write(f". {file.name} < /dev/null\necho '-- that was all --'\n")
         self._shell.stdin.flush()
 
     def wait(self, seconds: float) -> None:
         """Wait until a block is done; fail if the shell has ended for it."""
         assert self._done.acquire(timeout=seconds), f"not done in {seconds:g} s:\n{''.join(self.said)}"
-        assert self._shell.poll() is None, "".join(self.said)
+        assert not self._ended, "".join(self.said)
 
     def close(self) -> None:
-        """Close it."""
-        self._shell.kill()
-        self._shell.communicate()
+        """Close it, with all that runs in it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._shell.pid, signal.SIGKILL)
+        self._shell.communicate(timeout=30)
 
 
 def follow(page: Path, folder: Path, replace: dict[str, str], seconds: float) -> str:

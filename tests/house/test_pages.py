@@ -1,4 +1,4 @@
-"""A stranger succeeds: every command block of the README and of the tutorial, on a fresh clone, in an empty environment."""
+"""A stranger succeeds: every command block of the README and of the tutorial works, on a fresh clone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from .terminals import blocks, follow
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 400.0
+SECONDS = 150.0
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_readme_s_commands_work(clone: Path) -> None:
     assert re.search(r"^make .*\btest\b", (ROOT / ".ci/run").read_text(), re.MULTILINE)
     replace = {key: new for key, new in own_port().items() if key[0].isdigit()} | {"make test": "true"}
     said = follow(clone / "README.md", clone, replace, SECONDS)
-    assert "the federation, with the preference" in said or "with the preference" in said
+    assert "with the preference" in said
     summary = json.loads((clone / "tables/run/summary.json").read_text())
     assert summary["rounds"] == 2000
     assert (clone / "tables/run/report.html").exists()
