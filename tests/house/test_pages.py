@@ -13,7 +13,7 @@ import pytest
 from .terminals import blocks, follow
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 150.0
+SECONDS = 400.0
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_tutorial_works(clone: Path) -> None:
     assert "watch it at http://127.0.0.1:" in said
     runs = {name: json.loads((clone / f"tutorial/{name}/summary.json").read_text()) for name in ("run", "sparse")}
     assert [run["rounds"] for run in runs.values()] == [1000, 1000]
-    assert runs["sparse"]["inner"] < 1.5 * runs["run"]["inner"]  # nearly the same F
+    assert runs["sparse"]["inner"] < 1.1 * runs["run"]["inner"]  # what the page says of them
     assert runs["run"]["held_out"]["right"] > 0.9 * runs["run"]["held_out"]["rows"]
     assert (clone / "tutorial/scores.csv").read_text().count("\n") > 50
 
