@@ -36,8 +36,9 @@ def setup(site: Sphinx) -> dict[str, Any]:
 
 def write() -> None:
     """Write all pages; one that is as it was is left alone, so that it is not built again."""
-    for name, lines in {"commands": commands(), "configuration": configuration(), "api": api()}.items():
-        file, text = FOLDER / f"{name}.md", "\n".join(lines) + "\n"
+    FOLDER.mkdir(exist_ok=True)
+    for name, page in PAGES.items():
+        file, text = FOLDER / f"{name}.md", "\n".join(page()) + "\n"
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")
 
@@ -199,3 +200,6 @@ def _plain(line: str) -> str:
 
 def _cell(text: str) -> str:
     return _plain(" ".join(text.split())).replace("|", r"\|")
+
+
+PAGES = {"commands": commands, "configuration": configuration, "api": api}
