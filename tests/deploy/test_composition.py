@@ -35,6 +35,7 @@ def test_composition_ends_with_a_model_on_the_host(composition: Composition, req
     (out,) = composition.runs()
     summary = json.loads((out / "summary.json").read_text())
     assert summary["rounds"] == 2000
+    assert (out / "report.html").exists()
     assert model(out) == composition.solve(2000)
 
 
