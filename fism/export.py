@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     from fism_server.report.reading import Snapshot
 
 _OPTIONS = {"csv": "FORMAT csv, HEADER", "parquet": "FORMAT parquet", "json": "FORMAT json, ARRAY true"}
+_TYPES = dict.fromkeys(("round", "rows", "columns", "shards", "left_out", "right", "count"), "BIGINT") | dict.fromkeys(
+    ("name", "kind", "client", "text", "column"), "VARCHAR"
+)
 Columns = dict[str, Any]
 """A table: NumPy arrays of one length by their names."""
 
 
 def export(folder: Path, out: Path, form: str) -> list[Path]:
     """Write all tables of a run, finished or under way, one file each; return the files."""
+    found = tables(folder)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -31,17 +35,22 @@ def export(folder: Path, out: Path, form: str) -> list[Path]:
     files = []
     with duckdb.connect() as database:
         database.execute("SET enable_progress_bar = false")
-        for name, columns in tables(folder).items():
+        for name, columns in found.items():
             file = out / f"{name}.{form}"
             database.register("source", columns)
             target = str(file).replace("'", "''")
             try:
-                database.execute(f"COPY (SELECT * FROM source) TO '{target}' ({_OPTIONS[form]})")  # noqa: S608
+                database.execute(f"COPY (SELECT {_typed(columns)} FROM source) TO '{target}' ({_OPTIONS[form]})")  # noqa: S608
             except duckdb.Error as error:
                 raise ConfigError(f"cannot write {file}: {error}") from error
             database.unregister("source")
             files.append(file)
     return files
+
+
+def _typed(columns: Columns) -> str:
+    """Return the columns with their types, which are the same whatever is in them."""
+    return ", ".join(f'CAST("{name}" AS {_TYPES.get(name, "DOUBLE")}) AS "{name}"' for name in columns)
 
 
 def tables(folder: Path) -> dict[str, Columns]:
@@ -50,9 +59,11 @@ def tables(folder: Path) -> dict[str, Columns]:
     rounds: Columns = dict(run.rounds)
     rounds["round"] = rounds["round"].astype(np.int64)
     rounds["elapsed"] = rounds["seconds"].cumsum()
+    answers = every_answer(folder)  # a run under way may have gone on
+    known = answers["round"] <= rounds["round"].max(initial=0)
     found = {
         "rounds": rounds,
-        "times": every_answer(folder),
+        "times": {name: column[known] for name, column in answers.items()},
         "clients": _columns(ClientRow, run.clients),
         "events": _columns(Event, run.events),
         "evaluations": _columns(Quality, run.qualities),
@@ -73,10 +84,13 @@ def _coefficients(run: Snapshot) -> Columns | None:
         "weighted": state.weighted,
         "average": state.average,
     }
-    if fitted is not None:
-        slopes, constant = fitted.in_original_units()
-        found["coefficient"] = np.append(slopes, constant) if fitted.recipe.intercept else slopes
-    return found
+    if fitted is None:
+        return found
+    slopes, constant = fitted.in_original_units()
+    if not fitted.recipe.intercept and fitted.scaling is not None:  # standardising makes one, in original units
+        found = {name: np.append(column, "constant" if name == "column" else 0.0) for name, column in found.items()}
+    with_constant = fitted.recipe.intercept or fitted.scaling is not None
+    return found | {"coefficient": np.append(slopes, constant) if with_constant else slopes}
 
 
 def _columns(kind: type, rows: list[Any]) -> Columns:

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
+from fism.data_cli import AsJson  # noqa: TC001  # typer reads it
 from fism_common.console import command
-from fism_server.cli import AsJson  # noqa: TC001  # typer reads it
 
 Folder = Annotated[Path, typer.Argument(help="The run's folder.")]
 
@@ -41,11 +41,14 @@ def report(
         try:
             print(f"wrote {write_report(run, out)}")  # noqa: T201
         except OSError as error:
-            raise ConfigError(f"cannot write {out or run}: {error.strerror}") from error
+            raise ConfigError(f"cannot write the report: {error}") from error
         if pictures is not None:
             from fism.pictures import write_pictures
 
-            print(f"wrote {len(write_pictures(run, pictures))} pictures to {pictures}")  # noqa: T201
+            try:
+                print(f"wrote {len(write_pictures(run, pictures))} pictures to {pictures}")  # noqa: T201
+            except OSError as error:
+                raise ConfigError(f"cannot write the pictures: {error}") from error
 
 
 def watch(

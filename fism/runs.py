@@ -39,10 +39,11 @@ def find_runs(folder: Path) -> list[Run]:
 
 
 def _run(folder: Path) -> Run:
-    begun = (folder / "config.json").stat().st_mtime if (folder / "config.json").exists() else folder.stat().st_mtime
+    begun = 0.0
     try:
+        begun = (folder / "config.json" if (folder / "config.json").exists() else folder).stat().st_mtime
         return Run(str(folder), begun=begun, **glance(folder))
-    except FismError as error:
+    except (FismError, OSError) as error:
         return Run(str(folder), "", str(error), begun, 0, 0, None, None, 0.0)
 
 

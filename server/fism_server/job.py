@@ -113,10 +113,10 @@ def _same_plan(out: Path, saved: Saved, config: Path | None, overrides: Sequence
     return plan
 
 
-def plan_begun_with(out: Path) -> Plan:
-    """Return the plan that a run was begun with."""
-    file, begun_with, config = _begun_with(out)
-    return make_plan(config, Path(begun_with["folder"]), str(file))
+def config_begun_with(out: Path) -> tuple[RunConfig, Path]:
+    """Return the configuration that a run was begun with, and the folder that its paths are relative to."""
+    _, begun_with, config = _begun_with(out)
+    return config, Path(begun_with["folder"])
 
 
 def _begun_with(out: Path) -> tuple[Path, dict[str, Any], RunConfig]:
@@ -124,8 +124,12 @@ def _begun_with(out: Path) -> tuple[Path, dict[str, Any], RunConfig]:
     file = out / _CONFIG
     try:
         begun_with = json.loads(file.read_bytes())
-        return file, begun_with, check(RunConfig, begun_with["config"], str(file))
-    except (OSError, ValueError, KeyError) as error:
+        return (
+            file,
+            begun_with | {"folder": str(begun_with["folder"])},
+            check(RunConfig, begun_with["config"], str(file)),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(
             f"cannot read what the run in {out} was begun with: {file}: {error}; restore it from a copy"
         ) from error

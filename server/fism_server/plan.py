@@ -53,10 +53,8 @@ class Plan:
         )
 
     def objective(self, n: int) -> OuterObjective:
-        """Return H for n columns; an intercept has no part in its 1-norm."""
-        if self.config.data.intercept and isinstance(self.outer, ElasticNet):
-            return self.outer.sparing_last(n)
-        return self.outer
+        """Return H for n columns."""
+        return _for_columns(self.outer, self.config, n)
 
     def start(self, n: int) -> Vector:
         """Return x_1, a point of X in n dimensions."""
@@ -67,6 +65,25 @@ class Plan:
         rng = np.random.default_rng(self.config.federation.seed)
         lo, hi = self.constraint.bounds(n)
         return self.constraint.project(rng.uniform(lo, hi))
+
+
+def built_in_objective(config: RunConfig, folder: Path, n: int) -> OuterObjective | None:
+    """Return H for n columns if it comes with this package; the code of one's own is not run by those who only look."""
+    if ":" in config.outer.objective:
+        return None
+    outer = _outer(config.outer, folder)
+    outer.check(n)
+    return _for_columns(outer, config, n)
+
+
+def _for_columns(outer: OuterObjective, config: RunConfig, n: int) -> OuterObjective:
+    """Return H for n columns; an intercept has no part in its 1-norm."""
+    return outer.sparing_last(n) if config.data.intercept and isinstance(outer, ElasticNet) else outer
+
+
+def named(inner: Inner) -> NamedLoss:
+    """Return the loss that a configuration names, as clients are told it."""
+    return NamedLoss(inner.loss.name, inner.loss.__pydantic_extra__ or {})
 
 
 def read_plan(file: Path, overrides: Sequence[str] = ()) -> Plan:
@@ -119,7 +136,7 @@ def _inputs(value: object, folder: Path, key: str = "") -> Iterator[tuple[str, s
 
 
 def _loss(inner: Inner) -> NamedLoss:
-    loss = NamedLoss(inner.loss.name, inner.loss.__pydantic_extra__ or {})
+    loss = named(inner)
     if ":" in loss.name:
         return loss  # the clients' own: only they have, and check, its code
     if loss.name not in LOSSES:

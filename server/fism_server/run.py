@@ -16,7 +16,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 
 from fism_common.channel import SERVER
-from fism_common.errors import ConfigError, FismError, InterruptedRunError, StoppedError, StoreError
+from fism_common.errors import ConfigError, InterruptedRunError, StoppedError, StoreError
 from fism_common.moments import merge
 from fism_common.moments import scaling as scaling_of
 from fism_common.steps import warn_if_not_covered
@@ -68,7 +68,7 @@ async def serve(
             ) from None
     try:
         write_report(job.out)
-    except (FismError, OSError) as error:
+    except Exception as error:  # noqa: BLE001  # a run that is finished does not fail by how it is shown
         _log.warning("the model is there, its report is not: %s; fism report %s makes it anew", error, job.out)
     progress.summary(table(summary))
     return summary

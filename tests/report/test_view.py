@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +15,16 @@ from hypothesis import strategies as st
 from fism_common.errors import ConfigError
 from fism_server.events import Event
 from fism_server.events import Kind as EventKind
+from fism_server.job import new_job
 from fism_server.members import Member
+from fism_server.plan import read_plan
 from fism_server.report.page import as_json, report, write_report
 from fism_server.report.reading import Reader, Stage
 from fism_server.report.thin import thinned
 from fism_server.report.view import View, all_plots, view_of
 from fism_server.rounds import Record, State
 
-from .folders import begun, finished
+from .folders import CONFIG, begun, finished
 
 CSS = Path(__file__).parents[2] / "server/fism_server/report/page.css"
 
@@ -93,6 +97,69 @@ def test_run_that_lost_a_client_is_told_with_all_its_rounds(tmp_path: Path) -> N
     assert "--resume" in view.status
 
 
+def test_finished_run_waits_for_nobody(tmp_path: Path) -> None:
+    """Its report is written while its server still has the folder, with the last presence in the database."""
+    job = begun(tmp_path / "a", 2, 5)
+    job.store.tell({"presence": {"present": ["site-00"], "waiting": {"site-01": 1.0}}})
+    assert [row[1][:10] for row in section(view_of(Reader(job.out).read()), "clients")] == ["present", "waited for"]
+    job.store.tell({"stopped": "rounds", "inner": 1.0, "outer": 1.0})
+    assert [row[1] for row in section(view_of(Reader(job.out).read()), "clients")] == ["took part", "took part"]
+    job.store.close()
+
+
+def test_run_that_replaces_another_is_read_anew(tmp_path: Path) -> None:
+    """In the same folder, while it is watched."""
+    run = finished(tmp_path / "a", 2, 30)
+    reader = Reader(run)
+    assert len(reader.read().rounds["round"]) == 30
+    shutil.rmtree(run)
+    finished(tmp_path / "b", 3, 10).rename(run)
+    again = reader.read()
+    assert (len(again.rounds["round"]), len(again.clients)) == (10, 3)
+    assert again.config is not None
+    assert again.config.stop.rounds == 10
+
+
+def test_looking_at_a_run_runs_no_code_of_its_folder(tmp_path: Path) -> None:
+    """An objective of one's own is named, and not imported; a configuration that is none is told."""
+    run = finished(tmp_path / "a", 2, 5)
+    (tmp_path / "trap.py").write_text(f"open({str(tmp_path / 'sprung')!r}, 'w')\n")
+    file = run / "config.json"
+    begun_with = json.loads(file.read_text())
+    begun_with["folder"], begun_with["config"]["outer"] = str(tmp_path), {"objective": "trap:H"}
+    file.write_text(json.dumps(begun_with))
+    told = as_json(view_of(Reader(run).read()))
+    assert "trap:H" in told
+    assert not (tmp_path / "sprung").exists()
+    for nonsense in ("[]", "{}", '{"config": {}}', "nonsense"):
+        file.write_text(nonsense)
+        assert "cannot be told" in as_json(view_of(Reader(run).read()))
+
+
+def test_run_that_waits_for_its_first_client_is_shown(tmp_path: Path) -> None:
+    """Without a row, a round or a model."""
+    config = tmp_path / "run.toml"
+    config.write_text(CONFIG.format(clients=2, rounds=5, intercept="false"))
+    job = new_job(read_plan(config), tmp_path / "run")
+    view = view_of(Reader(job.out).read())
+    assert view.status == "Waiting for its clients: all of them."
+    assert "2 clients are to fit one model" in view.sections[0].text[0]
+    job.store.close()
+    assert view_of(Reader(job.out).read()).stage == "broken off"
+
+
+def test_model_of_many_columns_shows_the_largest(tmp_path: Path) -> None:
+    """A million of them, of which a few are not zero."""
+    job = begun(tmp_path / "a", 1, 2)
+    x = np.zeros(1_000_000)
+    x[[5, 999_999]] = 1.0, -2.0
+    job.store.save(State(3, x, None, x.copy(), 1.0, x.copy(), 1, 1))
+    rows = section(view_of(Reader(job.out).read()), "model")
+    job.store.close()
+    assert [row[0] for row in rows[:2]] == ["column 999999", "column 5"]
+    assert len(rows) == 20
+
+
 def test_long_run_is_thinned_to_a_small_page(tmp_path: Path) -> None:
     """No curve has more than 1200 points, whatever the rounds; make browser has 100,000 of them."""
     view = view_of(Reader(finished(tmp_path / "a", 1, 3000)).read())
@@ -117,7 +184,7 @@ def test_report_of_a_run_without_its_configuration_does_without_h(tmp_path: Path
     (run / "config.json").unlink()
     page = as_json(view_of(Reader(run).read()))
     assert "elastic-net" not in page
-    assert "cannot be read" in page
+    assert "cannot be told" in page
 
 
 def test_report_is_for_its_owner_and_holds_no_markup_of_others(tmp_path: Path) -> None:

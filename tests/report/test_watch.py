@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
+import sqlite3
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ..federation.harness import end, fism_command, interrupt, popen
+from fism_common.errors import ConfigError
+from fism_server.report.watch import Publisher
+
+from ..federation.harness import end, fism_command, interrupt, popen, until
 from .folders import begun, finished
 
 
@@ -54,7 +60,7 @@ def test_page_is_read_and_nothing_is_changed(page: tuple[str, int, Path]) -> Non
     assert answer.headers["Content-Type"] == "text/event-stream"
     assert answer.readline() == b"event: view\n"
     view = json.loads(answer.readline().removeprefix(b"data: "))
-    assert view["status"] == "Running, round 21."
+    assert view["status"] == "Running."
     connection.close()
     after = {file.name: file.stat().st_mtime_ns for file in run.iterdir() if not file.name.endswith("-shm")}
     assert after == before
@@ -70,6 +76,44 @@ def test_page_is_for_this_host_unless_told(tmp_path: Path) -> None:
         done = fism_command("watch", run, "--listen", address, "--insecure")
         assert done.returncode == 2
         assert "cannot listen on" in done.stderr
+
+
+def test_page_of_a_run_that_is_gone_stays_and_comes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What was shown is shown; a new run in the folder is shown next; the end is told."""
+    run = finished(tmp_path / "a", 2, 5)
+    publisher = Publisher(run)
+    thread = threading.Thread(target=publisher.run)
+    views = publisher.views()
+    thread.start()
+    assert "5 rounds" in str(next(views))
+    run.rename(tmp_path / "away")
+    with caplog.at_level(logging.WARNING):
+        until(lambda: "the run cannot be shown" in caplog.text)
+    (tmp_path / "away").rename(run)
+    with sqlite3.connect(run / "run.sqlite") as database:
+        database.execute("DELETE FROM events")
+    database.close()
+    assert "Nothing went wrong" in str(next(views))
+    publisher.end(0)
+    thread.join()
+    assert list(views) != []  # the last view, and then no more
+    publisher.end(10)  # nobody is left to be told
+
+
+def test_only_so_many_may_look(tmp_path: Path) -> None:
+    """The next one is told so; one that leaves makes room."""
+    publisher = Publisher(finished(tmp_path / "a", 1, 5))
+    thread = threading.Thread(target=publisher.run)
+    thread.start()
+    looking = [publisher.views() for _ in range(20)]
+    for views in looking:
+        next(views)
+    with pytest.raises(ConfigError, match="20 look at this run already"):
+        next(publisher.views())
+    looking.pop().close()
+    assert next(publisher.views())
+    publisher.end(0)
+    thread.join()
 
 
 def test_there_is_nothing_to_watch_in_no_run(tmp_path: Path) -> None:

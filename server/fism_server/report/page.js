@@ -114,8 +114,9 @@
     return drawNear();
   };
   addEventListener("beforeprint", () => {
-    for (const place of document.querySelectorAll(".plot")) near.add(place.id);
-    drawNear();
+    for (const plot of shown.view.sections.flatMap((section) => section.plots)) {
+      if (stale.delete(`plot-${plot.id}`)) draw(plot); // at once: what is drawn later is not printed
+    }
   });
 
   const isNumber = (cell) => /^-?[\d,.]*(e[-+]?\d+)?( ?%)?$/.test(cell);
@@ -124,7 +125,8 @@
     const text = given.columns.map((_, i) => given.rows.some((row) => !isNumber(row[i])));
     const cell = (name, content, i, more = {}) => element(name, { ...(text[i] ? { class: "text" } : {}), ...more }, content);
     const head = element("tr", {}, ...given.columns.map((name, i) => cell("th", name, i, { scope: "col" })));
-    const rows = given.rows.map((row) => element("tr", {}, ...row.map((content, i) => cell("td", content, i))));
+    const rows = given.rows.map((row) => element("tr", {}, ...row.map((content, i) =>
+      (i ? cell("td", content, i) : cell("th", content, i, { scope: "row" })))));
     const made = element("table", {}, element("caption", {}, given.caption), element("thead", {}, head), element("tbody", {}, ...rows));
     return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": given.caption }, made);
   };
@@ -213,6 +215,6 @@
   source.addEventListener("end", () => source.close());
   source.addEventListener("error", () => {
     document.body.dataset.stage = "lost";
-    byId("status").textContent = "The page's server does not answer. What is shown is the last that it said.";
+    byId("status").textContent = "The page's server does not answer, or has too many viewers. What is shown is the last that it said.";
   });
 })();

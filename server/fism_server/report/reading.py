@@ -14,7 +14,8 @@ import numpy as np
 
 from fism_common.errors import FismError, StoreError
 from fism_common.model import Fitted
-from fism_server.job import plan_begun_with
+from fism_server.job import config_begun_with
+from fism_server.plan import built_in_objective, named
 from fism_server.presence import Presence
 from fism_server.saved import connect, features_of, newest_state, read_events, scaling_of
 from fism_server.store import FILE, is_running
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from fism_server.config import RunConfig
     from fism_server.events import Event
-    from fism_server.plan import Plan
+    from fism_server.outer import OuterObjective
     from fism_server.rounds import State
 
 _MOST_TIMED = 4000
@@ -75,8 +77,12 @@ class Snapshot:
     folder: Path
     facts: dict[str, Any]
     stage: Stage
-    plan: Plan | None
-    """What the run was begun with; None where its config.json cannot be read."""
+    config: RunConfig | None
+    """What the run was begun with; None where that cannot be read."""
+    trouble: str
+    """Why it cannot."""
+    objective: OuterObjective | None
+    """H, if it is a built-in one: to look at a run runs no code that its folder names."""
     clients: list[ClientRow]
     rounds: dict[str, NDArray[np.float64]]
     """Every round's numbers, by the names in COLUMNS."""
@@ -113,12 +119,19 @@ class Reader:
         """Take the run's folder; raise ConfigError if there is no run in it."""
         connect(folder).close()
         self._folder = folder
+        self._begin(None)
+
+    def _begin(self, run_id: object) -> None:
+        """Forget what was read of another run in this folder."""
+        self._id = run_id
         self._rows: list[NDArray[np.float64]] = []
         self._last = 0
+        self._config: RunConfig | None = None
+        self._place, self._trouble = self._folder, ""
         try:
-            self._plan: Plan | None = plan_begun_with(folder)
-        except (FismError, OSError):
-            self._plan = None
+            self._config, self._place = config_begun_with(self._folder)
+        except FismError as error:
+            self._trouble = str(error)
 
     def stamp(self) -> tuple[object, ...]:
         """Return something that changes when the run does, at no cost to it."""
@@ -134,16 +147,21 @@ class Reader:
 
     def _read(self, database: sqlite3.Connection, *, running: bool) -> Snapshot:
         facts, clients = _facts(database), _clients(database)
+        if facts.get("id") != self._id:
+            self._begin(facts.get("id"))
+        stage = _stage(facts, running=running, begun=bool(clients))
         rounds = self._rounds(database)
         timed, split, answers = _times(database, clients, len(rounds["round"]))
         qualities = database.execute("SELECT round, rows, right, loss FROM evaluations ORDER BY round")
         state = newest_state(database) if clients else None
-        presence = facts.get(Presence.KEY, {}) if running else {}
+        presence = facts.get(Presence.KEY, {}) if stage in {Stage.RUNNING, Stage.WAITING} else {}
         return Snapshot(
             folder=self._folder,
             facts=facts,
-            stage=_stage(facts, running=running, begun=bool(clients)),
-            plan=self._plan,
+            stage=stage,
+            config=self._config,
+            trouble=self._trouble,
+            objective=None if state is None else self._objective(state.x.size),
             clients=clients,
             rounds=rounds,
             timed=timed,
@@ -167,25 +185,31 @@ class Reader:
         self._rows = [rows]
         return dict(zip(COLUMNS, rows.T, strict=True))
 
-    def _fitted(self, database: sqlite3.Connection, facts: dict[str, Any], state: State | None) -> Fitted | None:
-        if state is None or self._plan is None:
+    def _objective(self, n: int) -> OuterObjective | None:
+        try:
+            return None if self._config is None else built_in_objective(self._config, self._place, n)
+        except (FismError, OSError):  # a file that it names has moved
             return None
-        recipe = replace(self._plan.config.data.recipe(), features=features_of(facts))
-        return Fitted(state.x, self._plan.loss, recipe, scaling_of(database, facts))
+
+    def _fitted(self, database: sqlite3.Connection, facts: dict[str, Any], state: State | None) -> Fitted | None:
+        if state is None or self._config is None:
+            return None
+        recipe = replace(self._config.data.recipe(), features=features_of(facts))
+        return Fitted(state.x, named(self._config.inner), recipe, scaling_of(database, facts))
 
 
 def glance(folder: Path) -> dict[str, Any]:
     """Return a run's name, stage, clients, rounds, last F and H, and seconds, without reading all of it."""
+    running = is_running(folder)
     with reading(folder) as database:
         facts = _facts(database)
         clients = database.execute("SELECT count(*) FROM clients WHERE left_out IS NULL").fetchone()[0]
         rounds, seconds = database.execute("SELECT count(*), total(seconds) FROM rounds").fetchone()
         last = database.execute("SELECT inner, outer FROM rounds ORDER BY round DESC LIMIT 1").fetchone()
-    inner, outer = (facts["inner"], facts["outer"]) if "stopped" in facts else last or (None, None)
-    stage = str(_stage(facts, running=is_running(folder), begun=clients > 0))
+    inner, outer = (facts.get("inner"), facts.get("outer")) if "stopped" in facts else last or (None, None)
     return {
-        "name": facts["name"],
-        "stage": stage,
+        "name": facts.get("name", ""),
+        "stage": str(_stage(facts, running=running, begun=clients > 0)),
         "clients": clients,
         "rounds": rounds,
         "inner": inner,

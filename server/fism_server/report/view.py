@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
@@ -131,11 +132,13 @@ def _status(run: Snapshot) -> str:
         why = "the last round was done" if run.facts["stopped"] == "rounds" else "it had settled"
         return f"Finished after {count:,} rounds and {_duration(seconds)}: {why}."
     if run.stage is Stage.BROKEN_OFF:
-        return f"Broken off after {count:,} rounds. Go on with: fism server --resume {run.folder}"
+        return f"Broken off after {count:,} rounds, or run by another machine. Go on with --resume."
     waiting = ", ".join(run.waiting)
     if run.stage is Stage.WAITING:
         return f"Waiting for its clients: {waiting or 'all of them'}."
-    return f"Running, round {count + 1:,}." + (f" Waiting for {waiting}." if waiting else "")
+    return "Running." + (
+        f" Waiting for {waiting}." if waiting else ""
+    )  # rounds are in the headline, and not said aloud
 
 
 def _headline(run: Snapshot) -> list[tuple[str, str]]:
@@ -161,18 +164,16 @@ def _headline(run: Snapshot) -> list[tuple[str, str]]:
 
 def _problem(run: Snapshot) -> Section:
     title = "The problem"
-    if run.plan is None:
-        return Section(
-            "problem", title, [f"What the run was begun with cannot be read: {run.folder} has no config.json."]
-        )
-    config, taking = run.plan.config, [one for one in run.clients if one.left_out is None]
+    if run.config is None:
+        return Section("problem", title, [f"It cannot be told: {run.trouble}."])
+    config, taking = run.config, [one for one in run.clients if one.left_out is None]
     columns = 0 if run.state is None else run.state.x.size
     clients = config.federation.clients
     expected = len(taking) or (clients if isinstance(clients, int) else len(clients))
     told = words.problem(config, expected, sum(one.rows for one in taking), columns)
     until = f"{config.stop.rounds:,} rounds"
     if config.stop.tolerance is not None:
-        until += f", or changes of x and F below {config.stop.tolerance:g}"
+        until += f", or changes of x, F and H below {config.stop.tolerance:g}"
     recipe = config.data
     facts = [
         ["loss", config.inner.loss.name],
@@ -269,7 +270,10 @@ def _clients(run: Snapshot) -> Section | None:
             computed, waited = 1e3 * np.median(answers, axis=0)
             spent[name] = float(computed), float(max(0.0, waited - computed))
     rows = {one.name: one for one in run.clients}
-    happened = {name: sum(event.count for event in run.events if name in event.client.split(", ")) for name in names}
+    happened: Counter[str] = Counter()
+    for event in run.events:
+        for name in event.client.split(", "):
+            happened[name] += event.count
     cells = []
     for name in names:
         one = rows.get(name)
@@ -359,6 +363,8 @@ def _model(run: Snapshot) -> Section | None:
         columns.append("in original units")
         for row, i in zip(cells, largest, strict=True):
             row.append(_number(original[i]) if i < original.size else _number(constant))
+        if not fitted.recipe.intercept:
+            cells.append(["constant", *("0" for _ in points), _number(constant)])
     return Section(
         "model",
         "The model",
@@ -373,7 +379,7 @@ def _model(run: Snapshot) -> Section | None:
 
 def _iterates(run: Snapshot, points: dict[str, Vector]) -> Table:
     last = points["last x"]
-    H = None if run.plan is None else run.plan.objective(last.size)
+    H = run.objective
     cells = []
     for name, x in points.items():
         away = float(np.linalg.norm(x - last) / (np.linalg.norm(last) + 1.0))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
+import logging
 import socket
 import subprocess
 import sys
@@ -12,8 +14,9 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from fism_common.errors import ConfigError, StoreError
+from fism_common.errors import ConfigError
 from fism_common.tls import is_local
 from fism_server.report.page import as_json, live_page, plotly
 from fism_server.report.reading import Reader
@@ -28,7 +31,7 @@ _SHORTEST_PAUSE = 1.0
 _SECONDS_BETWEEN_SIGNS = 10.0
 _SECONDS_TO_TAKE = 10.0
 _MOST_VIEWERS = 20
-_OWN_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+_log = logging.getLogger(__name__)
 
 
 class Publisher:
@@ -49,14 +52,11 @@ class Publisher:
             with self._changed:
                 self._changed.wait_for(lambda: self._viewers or self._over)
             began = time.perf_counter()
-            now = self._reader.stamp()
-            if now != stamp:
-                stamp = now
-                self._publish()
+            stamp = self._publish(stamp)
             pause = max(_SHORTEST_PAUSE, (time.perf_counter() - began) / _SHARE)
             with self._changed:
                 self._changed.wait_for(lambda: self._over, pause)
-        self._publish()
+        self._publish(None)
         with self._changed:
             self._done = True
             self._changed.notify_all()
@@ -68,14 +68,20 @@ class Publisher:
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._done and not self._viewers, seconds)
 
-    def _publish(self) -> None:
+    def _publish(self, before: object) -> object:
+        """Publish the run if its stamp is another one than before; return the stamp of what is shown."""
         try:
+            stamp = self._reader.stamp()
+            if stamp == before:
+                return before
             payload = as_json(view_of(self._reader.read()))
-        except StoreError:
-            return  # it is being replaced, or gone: what was shown stays
+        except Exception as error:  # noqa: BLE001  # what was shown stays, and it is tried again
+            _log.warning("the run cannot be shown: %s", error)
+            return before
         with self._changed:
             self._payload, self._number = payload, self._number + 1
             self._changed.notify_all()
+        return stamp
 
     def views(self) -> Generator[str | None]:
         """Yield views as they come, and None as a sign of life; raise ConfigError if too many look already."""
@@ -119,8 +125,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND)
 
     def _is_meant(self) -> bool:
-        host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
-        return host in _OWN_HOSTS or not self.server.local
+        """Whether the browser was sent here by an address or a name of ours, and not by one that anybody can make."""
+        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname or ""
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            return host in {"localhost", socket.gethostname().lower(), socket.getfqdn().lower()}
+        return True
 
     def _send(self, text: str, kind: str, keep: str) -> None:
         content = text.encode()
@@ -139,11 +150,11 @@ class _Handler(BaseHTTPRequestHandler):
         except ConfigError as error:
             self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
             return
-        self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Cache-Control", "no-store")
-        self.end_headers()
         with contextlib.closing(views), contextlib.suppress(OSError):  # who looked has gone
+            self.send_response(HTTPStatus.OK)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
             self._say("view", first)
             for view in views:
                 self._say("view", view)
@@ -166,7 +177,6 @@ class WatchServer(ThreadingHTTPServer):
         super().__init__(listening.getsockname()[:2], _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listening
-        self.local = is_local(f"{listening.getsockname()[0]}:0")
         self.publisher = Publisher(folder)
 
     def handle_error(self, *_: object) -> None:
@@ -213,7 +223,7 @@ def watched(folder: Path) -> Iterator[str]:
         url, number = url_of(listening), str(listening.fileno())
         # Its standard input ends when we do, whatever happens to us. A session of its own: Ctrl-C is for us.
         process = subprocess.Popen(  # noqa: S603  # ourselves
-            [sys.executable, "-m", "fism_server.report.watch", str(folder.absolute()), number],
+            [sys.executable, "-P", "-m", "fism_server.report.watch", str(folder.absolute()), number],
             stdin=subprocess.PIPE,
             pass_fds=[listening.fileno()],
             start_new_session=True,

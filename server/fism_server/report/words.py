@@ -32,8 +32,11 @@ _OBJECTIVES = {
 def problem(config: RunConfig, clients: int, rows: int, columns: int) -> list[str]:
     """Return the problem as sentences, for so many clients, rows and columns of the model."""
     formula, wish = objective(config.outer)
+    fit = (
+        f"{_count(clients, 'client')} fit one model of {_count(columns, 'column')} to {rows:,} rows, which stay there."
+    )
     return [
-        f"{_count(clients, 'client')} fit one model of {_count(columns, 'column')} to {rows:,} rows, which stay there.",
+        fit if rows else f"{_count(clients, 'client')} are to fit one model to their rows, which stay there.",
         f"They minimise F, the sum of {loss(config)}, over {constraint(config.inner.constraint)}.",
         f"Many models may do so equally well. Of these the coordinator wants {wish}: the one with the least {formula}.",
         "Clients are told one subgradient of H in each round, and nothing else of it.",
