@@ -103,6 +103,7 @@ def test_server_holds_no_shard(live: Composition) -> None:
         "config.json",
         "model.json",
         "model.npz",
+        "report.html",
         "run.sqlite",
         "summary.json",
     }
