@@ -26,8 +26,11 @@
     linecolor: colour("line"),
   });
 
+  const heightOf = (plot) => (plot.categories.length ? 110 + 22 * plot.categories.length : 300);
+
   const layoutOf = (plot) => ({
     autosize: true,
+    height: heightOf(plot),
     margin: { l: 72, r: 16, t: plot.series.length > 1 ? 36 : 12, b: 52 },
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
@@ -51,7 +54,6 @@
       ...(plot.kind === "areas" ? { stackgroup: "all" } : {}),
     }));
     const layout = layoutOf(plot);
-    layout.height = 300;
     layout.xaxis = {
       ...axisStyle(shown.axis === "rounds" ? "round" : "time (s)"),
       type: logarithmic ? "log" : "linear",
@@ -79,7 +81,6 @@
     });
     const layout = layoutOf(plot);
     layout.barmode = "stack";
-    layout.height = 110 + 22 * places.length;
     layout.xaxis = axisStyle(plain(plot.label));
     const longest = Math.max(...plot.categories.map((name) => short(name).length));
     layout.margin.l = Math.min(24 + 7 * longest, 0.45 * byId(`plot-${plot.id}`).clientWidth);
@@ -150,7 +151,10 @@
   const figure = (plot) => element(
     "figure", {},
     element("figcaption", { id: `caption-${plot.id}` }, plot.title),
-    element("div", { class: "plot", id: `plot-${plot.id}`, role: "img", "aria-labelledby": `caption-${plot.id}` }),
+    element("div", {
+      class: "plot", id: `plot-${plot.id}`, role: "img", "aria-labelledby": `caption-${plot.id}`,
+      style: `min-height: ${heightOf(plot)}px`, // nothing moves when it is drawn
+    }),
   );
 
   const tablesOf = (section) => element("div", { id: `tables-${section.id}` }, ...section.tables.map(table));

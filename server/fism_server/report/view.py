@@ -136,9 +136,8 @@ def _status(run: Snapshot) -> str:
     waiting = ", ".join(run.waiting)
     if run.stage is Stage.WAITING:
         return f"Waiting for its clients: {waiting or 'all of them'}."
-    return "Running." + (
-        f" Waiting for {waiting}." if waiting else ""
-    )  # rounds are in the headline, and not said aloud
+    # Rounds are in the headline: this is said aloud by a screen reader when it changes.
+    return f"Running. Waiting for {waiting}." if waiting else "Running."
 
 
 def _headline(run: Snapshot) -> list[tuple[str, str]]:

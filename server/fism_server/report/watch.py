@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -42,7 +43,7 @@ class Publisher:
         self._reader = Reader(folder)
         self._changed = threading.Condition()
         self._payload, self._number = "", 0
-        self._viewers = 0
+        self._viewers, self._trouble = 0, ""
         self._over = self._done = False
 
     def run(self) -> None:
@@ -76,7 +77,9 @@ class Publisher:
                 return before
             payload = as_json(view_of(self._reader.read()))
         except Exception as error:  # noqa: BLE001  # what was shown stays, and it is tried again
-            _log.warning("the run cannot be shown: %s", error)
+            if str(error) != self._trouble:
+                _log.warning("the run cannot be shown: %s", error)
+            self._trouble = str(error)
             return before
         with self._changed:
             self._payload, self._number = payload, self._number + 1
@@ -130,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             ipaddress.ip_address(host)
         except ValueError:
-            return host in {"localhost", socket.gethostname().lower(), socket.getfqdn().lower()}
+            return host == "localhost" or host in _own_names()
         return True
 
     def _send(self, text: str, kind: str, keep: str) -> None:
@@ -165,6 +168,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
+
+
+@cache
+def _own_names() -> set[str]:
+    return {socket.gethostname().lower(), socket.getfqdn().lower()}
 
 
 class WatchServer(ThreadingHTTPServer):
