@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import chain, repeat
 
 import grpc
 import pytest
@@ -22,8 +23,11 @@ PROBLEM = pb.JoinReply(run_id="r", token=b"t", loss=pb.Loss(name="squared"), set
 
 @contextmanager
 def answering(*joins: bytes, stream: tuple[bytes, ...] = ()) -> Iterator[str]:
-    """Run a server that gives these answers to Join, one after another, and sends these messages on every stream."""
-    answers = iter(joins)
+    """Run a server that gives these answers to Join, the last one again and again, and these messages on every stream.
+
+    Its stream ends at once, which a client may notice before it has read what was sent; it then joins again.
+    """
+    answers = chain(joins, repeat(joins[-1]))
     server = grpc.server(ThreadPoolExecutor(2))
     methods: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
         "Join": grpc.unary_unary_rpc_method_handler(lambda _request, _context: next(answers)),
