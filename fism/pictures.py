@@ -8,7 +8,8 @@ import numpy as np
 
 from fism.paper.output import new_folder, plot
 from fism_server.report.reading import Reader
-from fism_server.report.view import Kind, Scale, all_plots, view_of
+from fism_server.report.sections import view_of
+from fism_server.report.view import Kind, Scale, all_plots
 
 if TYPE_CHECKING:
     from pathlib import Path

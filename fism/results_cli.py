@@ -41,7 +41,7 @@ def report(
         try:
             print(f"wrote {write_report(run, out)}")  # noqa: T201
         except OSError as error:
-            raise ConfigError(f"cannot write the report: {error}") from error
+            raise ConfigError(f"cannot write the report: {error}; choose another file with --out") from error
         if pictures is not None:
             from fism.pictures import write_pictures
 

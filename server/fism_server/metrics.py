@@ -45,7 +45,9 @@ class Gauges:
         try:
             server, thread = start_http_server(int(port), host.strip("[]"), gauges.registry)
         except (OSError, ValueError, OverflowError) as error:
-            raise ConfigError(f"cannot serve metrics on {address}: {error}") from error
+            raise ConfigError(
+                f"cannot serve metrics on {address}: {error}; give --metrics another HOST:PORT"
+            ) from error
         try:
             yield gauges, f"{host}:{server.server_port}"
         finally:

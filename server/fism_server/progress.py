@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from fism_server.times import duration
+
 if TYPE_CHECKING:
     from fism_server.rounds import Record
 
@@ -58,7 +60,7 @@ class Progress:
         left = (self._rounds - record.round) * self._pace
         line = (
             f"round {record.round}  F {record.inner:.5g}  H {record.outer:.5g}  change {record.change:.1e}  "
-            f"clients {present}/{expected}  {seconds * 1e3:.1f} ms  {_duration(left)} left"
+            f"clients {present}/{expected}  {seconds * 1e3:.1f} ms  {duration(round(left))} left"
         )
         if self._live.is_started:
             self._live.update(Text(line), refresh=False)
@@ -87,9 +89,3 @@ class Progress:
         width = max(len(name) for name, _ in rows)
         for name, value in rows:
             self.say(f"{name:{width}}  {value}")
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

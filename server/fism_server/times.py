@@ -17,6 +17,15 @@ Took = tuple[float, float]
 _DTYPE = np.dtype("<f4")
 
 
+def duration(seconds: float) -> str:
+    """Return a time to be read: of three digits below a minute."""
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{seconds:.3g} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
 def took(said: float, waited: float) -> Took:
     """Return the seconds of an answer; a client can have computed no longer than it was waited for."""
     return min(max(0.0, said), waited), waited  # max(0, nan) is 0

@@ -125,8 +125,9 @@ def test_prometheus_is_told_what_the_board_shows(tmp_path: Path) -> None:
 
 
 def test_address_for_metrics_that_cannot_be_had_is_refused(tmp_path: Path) -> None:
-    """Before anything else is done."""
+    """With what to do; no round is done before."""
     given = federation(tmp_path, 1)
     done = fism_command("run", given.config, "--out", tmp_path / "run", "--metrics", "127.0.0.1:99999")
     assert done.returncode == 2
     assert "cannot serve metrics on 127.0.0.1:99999" in done.stderr
+    assert "give --metrics another HOST:PORT" in done.stderr

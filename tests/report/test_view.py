@@ -20,8 +20,9 @@ from fism_server.members import Member
 from fism_server.plan import read_plan
 from fism_server.report.page import as_json, report, write_report
 from fism_server.report.reading import Reader, Stage
+from fism_server.report.sections import view_of
 from fism_server.report.thin import thinned
-from fism_server.report.view import View, all_plots, view_of
+from fism_server.report.view import View, all_plots
 from fism_server.rounds import Record, State
 
 from .folders import CONFIG, begun, finished

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fism_common.files import write_bytes
 from fism_server.report.reading import Reader
-from fism_server.report.view import view_of
+from fism_server.report.sections import view_of
 from fism_server.summary import REPORT
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import json
 import math
 import sqlite3
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -96,8 +96,8 @@ class Snapshot:
     qualities: list[Quality]
     state: State | None
     fitted: Fitted | None
-    present: list[str] = field(default_factory=list)
-    waiting: dict[str, float] = field(default_factory=dict)
+    present: list[str]
+    waiting: dict[str, float]
     """Who is waited for, and since when."""
 
 

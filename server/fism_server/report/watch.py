@@ -21,7 +21,7 @@ from fism_common.errors import ConfigError
 from fism_common.tls import is_local
 from fism_server.report.page import as_json, live_page, plotly
 from fism_server.report.reading import Reader
-from fism_server.report.view import view_of
+from fism_server.report.sections import view_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -215,7 +215,7 @@ def listen(address: str, *, insecure: bool = False) -> socket.socket:
             (host.strip("[]"), int(port)), family=socket.AF_INET6 if "[" in host else socket.AF_INET
         )
     except (OSError, ValueError, OverflowError) as error:
-        raise ConfigError(f"cannot listen on {address}: {error}") from error
+        raise ConfigError(f"cannot listen on {address}: {error}; give another HOST:PORT with --listen") from error
 
 
 def url_of(listening: socket.socket) -> str:
