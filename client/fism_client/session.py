@@ -26,7 +26,7 @@ from fism_common.terms import read_loss, read_set, vectors_to_come
 from fism_common.wire import PROTOCOL, read_message, read_server_message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import AsyncGenerator, Iterable
     from typing import TypeAlias
 
     from fism_client.participant import Participant
@@ -199,45 +199,50 @@ class Session:
         stream: Stream = channel.stream_stream("/fism.v1.Federation/Round")()
         self._stream = stream
         conversation = Conversation(self._columns, coming)
+        sent = True
         try:
             await stream.write(pb.ClientMessage(opening=opening).SerializeToString())
             self._opened = time.monotonic()
-            while (received := await _read(stream)) is not None:
-                message, x, h = received
-                self._heard = True
-                if message.HasField("goodbye"):
-                    return self._farewell(message.goodbye)
-                if message.HasField("order"):
-                    answers = conversation.order(message.order, x, h, self._working())
-                else:
-                    answers = self._handle(message, joined, conversation)
-                await self._write(stream, answers)
+            async with contextlib.aclosing(_read_ahead(stream)) as messages:
+                async for message, x, h in messages:
+                    self._heard = True
+                    if message.HasField("goodbye"):
+                        return self._farewell(message.goodbye)
+                    if not sent:
+                        continue  # only a goodbye matters now
+                    if message.HasField("order"):
+                        answers = conversation.order(message.order, x, h, self._working())
+                    else:
+                        answers = self._handle(message, joined, conversation)
+                    sent = await self._write(stream, answers)
             raise _translate_status(await stream.code(), await stream.details())
-        except grpc.RpcError as error:
-            raise _translate(error) from None
-        except asyncio.InvalidStateError:  # what a write says when the call has ended
+        except (grpc.RpcError, asyncio.InvalidStateError):  # what gRPC says on a call that has ended
+            if not sent:  # then the status has no reason in it; joining again brings one
+                raise _LostError("the stream ended before the answer was sent") from None
             raise _translate_status(await stream.code(), await stream.details()) from None
         finally:
             if self._leaving is not None:
                 await self._leaving
             self._stream = None
 
-    async def _write(self, stream: Stream, messages: Iterable[bytes]) -> None:
+    async def _write(self, stream: Stream, messages: Iterable[bytes]) -> bool:
+        """Send these; return whether the stream took them."""
         try:
             async with self._writing:
                 for message in messages:
                     await stream.write(message)
-        except (grpc.RpcError, asyncio.InvalidStateError):  # it has no reason in it; joining again brings one
-            raise _LostError("the stream ended before the answer was sent") from None
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            return False
+        return True
 
     async def _say_goodbye(self, stream: Stream) -> None:
         """Tell the server that this client goes on purpose, and wait a little for it to end the stream."""
         leaving = pb.ClientMessage(leaving=pb.Leaving(reason="interrupted")).SerializeToString()
-        with contextlib.suppress(_LostError, grpc.RpcError, asyncio.InvalidStateError, TimeoutError):
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_SECONDS_FOR_LAST_WORDS):
-                await self._write(stream, [leaving])
-                await stream.done_writing()
-                await stream.code()
+                if await self._write(stream, [leaving]):
+                    await stream.done_writing()
+                    await stream.code()
 
     def _handle(self, message: pb.ServerMessage, joined: pb.JoinReply, conversation: Conversation) -> Iterable[bytes]:
         """Take a message other than an order; return what to answer."""
@@ -299,6 +304,23 @@ def _diagnose(server: str, tls: TlsFiles | None) -> str | None:
     from fism_client.diagnosis import diagnose  # noqa: PLC0415  # cryptography is slow to load, and seldom needed
 
     return diagnose(server, tls)
+
+
+async def _read_ahead(stream: Stream) -> AsyncGenerator[Received, None]:
+    """Yield the server's messages, each when the reading of the next one has begun.
+
+    gRPC forgets what it has not read when a write fails. So a goodbye that comes during a pass is taken before the
+    answer is tried.
+    """
+    reading = asyncio.create_task(_read(stream))
+    try:
+        while (received := await reading) is not None:
+            reading = asyncio.create_task(_read(stream))
+            await asyncio.sleep(0)  # it begins now: a pass holds up this thread
+            yield received
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
 
 
 async def _read(stream: Stream) -> Received | None:

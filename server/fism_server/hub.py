@@ -178,21 +178,24 @@ class Hub:
         return _together(*await self._ask((CLOSING, attempt), closing_messages(x)))
 
     def goodbye(self, *, finished: bool, reason: str) -> None:
-        """Tell every client that this is the end, and end the streams."""
+        """Tell every client that this is the end. Each ends its stream when it has heard: ended here, it might not."""
         for member in self._members.present():
             if member.link is not None:
-                member.link.post(pb.ServerMessage(goodbye=pb.Goodbye(finished=finished, reason=reason)))
-                member.link.finish()
+                member.link.say_goodbye(pb.ServerMessage(goodbye=pb.Goodbye(finished=finished, reason=reason)))
 
     async def emptied(self, seconds: float) -> None:
-        """Wait until every stream has ended, but no longer than ``seconds``."""
+        """Wait until every client has hung up; after ``seconds`` end the streams that are left."""
         try:
             async with asyncio.timeout(seconds):
                 while self._members.present():
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            _log.warning("streams still open after %g s: %s", seconds, [m.name for m in self._members.present()])
+            left = self._members.present()
+            _log.warning("did not hang up in %g s: %s", seconds, ", ".join(member.name for member in left))
+            for member in left:
+                if member.link is not None:
+                    member.link.end()
 
     def receive(self, link: Link, message: pb.ClientMessage, x: bytes | memoryview) -> None:
         """Take a message of a client, with a reply's x; raise ContractError for one that has no place here."""
@@ -223,8 +226,7 @@ class Hub:
 
     def _put_out(self, link: Link, reason: str) -> None:
         link.member.put_out = reason
-        link.post(pb.ServerMessage(refused=pb.Refused(round=self.round, reason=reason, put_out=True)))
-        link.finish()
+        link.hang_up(pb.ServerMessage(refused=pb.Refused(round=self.round, reason=reason, put_out=True)))
         self._journal.note(Kind.PUT_OUT, link.member.name, reason)
         self.detach(link, Kind.LOST, reason)
 

@@ -47,6 +47,7 @@ class Link:
         self.member, self.end = member, end
         self.outbox: asyncio.Queue[list[bytes] | None] = asyncio.Queue()
         self.finished = False
+        """Whether the last word is said: what is still on its way has no effect."""
         self._asked: deque[Key] = deque()
         self._assembly = Assembly(member.width, 1)
         self._moments: Assembly | None = None
@@ -61,9 +62,14 @@ class Link:
         """Send what needs no answer."""
         self.outbox.put_nowait([message.SerializeToString() for message in messages])
 
-    def finish(self) -> None:
-        """End the stream when all that was posted is sent."""
+    def say_goodbye(self, message: pb.ServerMessage) -> None:
+        """Send the last word, and take no more: the client hangs up when it has read it."""
         self.finished = True
+        self.post(message)
+
+    def hang_up(self, message: pb.ServerMessage) -> None:
+        """Send the last word, and end the stream whether the client has read it or not."""
+        self.say_goodbye(message)
         self.outbox.put_nowait(None)
 
     def take(self, message: pb.ClientMessage, x: bytes | memoryview) -> Answer | None:

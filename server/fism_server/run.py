@@ -117,7 +117,7 @@ async def _serve(
         return await Run(job, progress, gauges, members, hub, journal, connections).run()
     finally:
         service.over = True
-        # A stream that is still open would make stop() wait for all of the grace: goodbye was said before.
+        # A stream that is still open would make stop() wait for all of the grace: clients have hung up before.
         await asyncio.gather(server.stop(limits.grace), health_server.stop(0))
         job.store.close()
 

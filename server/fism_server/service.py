@@ -199,7 +199,7 @@ class FederationService:
         """Take the client's messages; return why there are no more."""
         while (raw := await _read(context)) is not None:
             if link.finished:
-                continue  # said goodbye: what is still on its way has no effect
+                continue
             try:
                 message, x = read_client_message(raw)
                 if message.WhichOneof("kind") == "leaving":
@@ -223,7 +223,7 @@ def _in_one_line(text: str) -> str:
 
 
 async def _send(link: Link, context: Stream) -> tuple[Kind, str]:
-    """Send what is posted, until the link is finished."""
+    """Send what is posted, until the server hangs up."""
     while (messages := await link.outbox.get()) is not None:
         for message in messages:
             await context.write(message)

@@ -8,14 +8,16 @@ from contextlib import contextmanager
 from itertools import chain, repeat
 
 import grpc
+import numpy as np
 import pytest
 
 from fism_client.data.matrix import Matrix
 from fism_client.participant import Participant
 from fism_client.session import Session
 from fism_client.shard import Shard
-from fism_common.errors import ContractError, MismatchError
+from fism_common.errors import ContractError, MismatchError, StoppedError
 from fism_common.pb import federation_pb2 as pb
+from fism_common.wire import pack
 
 SHARD = Shard.of([[1.0, 2.0]], [1.0])
 PROBLEM = pb.JoinReply(run_id="r", token=b"t", loss=pb.Loss(name="squared"), set=pb.Set(box=pb.Box(lo=-1, hi=1)))
@@ -25,13 +27,18 @@ PROBLEM = pb.JoinReply(run_id="r", token=b"t", loss=pb.Loss(name="squared"), set
 def answering(*joins: bytes, stream: tuple[bytes, ...] = ()) -> Iterator[str]:
     """Run a server that gives these answers to Join, the last one again and again, and these messages on every stream.
 
-    Its stream ends at once, which a client may notice before it has read what was sent; it then joins again.
+    Its stream ends at once, whatever the client has to say after its opening.
     """
     answers = chain(joins, repeat(joins[-1]))
+
+    def speak(requests: Iterator[bytes], _: object) -> Iterator[bytes]:
+        next(requests)
+        yield from stream
+
     server = grpc.server(ThreadPoolExecutor(2))
     methods: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
         "Join": grpc.unary_unary_rpc_method_handler(lambda _request, _context: next(answers)),
-        "Round": grpc.stream_stream_rpc_method_handler(lambda _requests, _context: iter(stream)),
+        "Round": grpc.stream_stream_rpc_method_handler(speak),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("fism.v1.Federation", methods),))
     port = server.add_insecure_port("127.0.0.1:0")
@@ -42,9 +49,9 @@ def answering(*joins: bytes, stream: tuple[bytes, ...] = ()) -> Iterator[str]:
         server.stop(None).wait()
 
 
-def session(address: str) -> Session:
+def session(address: str, shard: Shard = SHARD) -> Session:
     """Return a client."""
-    return Session(address, Participant("a", Matrix("rows", SHARD)), patience=5)
+    return Session(address, Participant("a", Matrix("rows", shard)), patience=5)
 
 
 @pytest.mark.parametrize("joins", [(b"\xff",), (PROBLEM.SerializeToString(),)], ids=["join", "stream"])
@@ -63,3 +70,15 @@ def test_another_run_at_the_address_is_noticed() -> None:
     told = pytest.raises(MismatchError, match="has begun another run; start this client anew")
     with answering(PROBLEM.SerializeToString(), other.SerializeToString()) as address, told:
         session(address).run()
+
+
+def test_goodbye_that_comes_during_a_pass_is_heard(caplog: pytest.LogCaptureFixture) -> None:
+    """Also by a client whose answer can no longer be sent: it does not look for a server that has gone."""
+    rows = 2_000_000  # a pass that is longer than the way of the goodbye
+    order = pb.Order(round=1, attempt=1, gamma=1e-9, weight=0.0, x=pack(np.zeros(2)), h=pack(np.zeros(2)))
+    goodbye = pb.Goodbye(finished=False, reason="interrupted")
+    stream = tuple(pb.ServerMessage(**said).SerializeToString() for said in ({"order": order}, {"goodbye": goodbye}))
+    told = pytest.raises(StoppedError, match="the server stopped the run: interrupted")
+    with answering(PROBLEM.SerializeToString(), stream=stream) as address, told:
+        session(address, Shard.of(np.ones((rows, 2)), np.ones(rows))).run()
+    assert "trying again" not in caplog.text

@@ -80,7 +80,7 @@ class Double:
             self.send(self.right_answer(order))
 
     def finish(self) -> pb.Goodbye:
-        """Answer as an honest client to the end."""
+        """Answer as an honest client to the end, and hang up."""
         while True:
             message = self.receive()
             match message.WhichOneof("kind"):
@@ -89,6 +89,7 @@ class Double:
                 case "closing":
                     self.send(self.right_closing(message.closing))
                 case "goodbye":
+                    self._outbox.put(None)
                     return message.goodbye
 
     def drain(self) -> None:

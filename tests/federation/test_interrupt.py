@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from .harness import alive, children, client, end, federation, interrupt, popen, rounds_done, server, until
+from ..faults.double import Double
+from .harness import alive, children, client, end, events, federation, interrupt, popen, rounds_done, server, until
 
 LONG = 10**7
 
@@ -55,6 +56,23 @@ def test_interrupted_server_tells_its_clients(tmp_path: Path) -> None:
             code, _, said = end(one)
             assert code == 4
             assert "the server stopped the run: the run was interrupted" in said
+
+
+def test_interrupted_server_waits_for_its_clients_to_hang_up(tmp_path: Path) -> None:
+    """One that is in the middle of its pass hears the goodbye after it, on a stream that is still open."""
+    given = federation(tmp_path, 1, rounds=LONG)
+    with server(given.config, tmp_path / "run") as running:
+        double = Double(running.address, "c0", given.files[0])
+        double.open()
+        order = double.answer_until(2)
+        interrupt(running.process)
+        until(lambda: [kind for kind, _ in events(tmp_path / "run")] == ["stopped"])
+        with pytest.raises(subprocess.TimeoutExpired):
+            running.process.wait(timeout=1.0)
+        double.send(double.right_answer(order))
+        assert not double.finish().finished
+        assert running.end() == 130
+        double.close()
 
 
 def test_server_that_still_waits_can_be_interrupted(tmp_path: Path) -> None:

@@ -627,7 +627,7 @@ Global___Refused: _TypeAlias = Refused  # noqa: Y015
 
 @_typing.final
 class Goodbye(_message.Message):
-    """The server ends the stream."""
+    """The server's last word: the client ends the stream."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
