@@ -1,6 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+# The tests start hundreds of processes: where Python may not keep what it compiled, each takes twice as long.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help test long docker browser docs check format stubs bench demo figures constraints clean
 help:            ## show this list
