@@ -215,15 +215,15 @@ class Session:
                     else:
                         answers = self._handle(message, joined, conversation)
                     sent = await self._write(stream, answers)
-            raise _translate_status(await stream.code(), await stream.details())
         except (grpc.RpcError, asyncio.InvalidStateError):  # what gRPC says on a call that has ended
-            if not sent:  # then the status has no reason in it; joining again brings one
-                raise _LostError("the stream ended before the answer was sent") from None
-            raise _translate_status(await stream.code(), await stream.details()) from None
+            pass
         finally:
             if self._leaving is not None:
                 await self._leaving
             self._stream = None
+        if not sent:  # the status has no reason in it; joining again brings one
+            raise _LostError("the stream ended before the answer was sent")
+        raise _translate_status(await stream.code(), await stream.details())
 
     async def _write(self, stream: Stream, messages: Iterable[bytes]) -> bool:
         """Send these; return whether the stream took them."""

@@ -105,6 +105,7 @@ class Hub:
         self._round_limit, self._absence = round_limit, absence
         self._setup = [] if measured else setup_messages(constraint)
         self._pending: Pending | None = None
+        self._goodbye: pb.ServerMessage | None = None
         self._slack = 0.0
         self._began = time.monotonic()
         self._changed = asyncio.Event()
@@ -130,6 +131,10 @@ class Hub:
         if member.away_since is not None:
             self._journal.note(Kind.RETURNED, member.name, f"after {time.monotonic() - member.away_since:.1f} s")
         member.link, member.away_since = link, None
+        self._changed.set()
+        if self._goodbye is not None:
+            link.say_goodbye(self._goodbye)
+            return
         if self._setup:
             link.outbox.put_nowait(self._setup)
         pending = self._pending
@@ -137,7 +142,6 @@ class Hub:
             pending.waiting.add(member)  # a new process of one that has answered needs the solution too
         if pending is not None and member in pending.waiting:
             pending.ask(member)
-        self._changed.set()
 
     def detach(self, link: Link, kind: Kind, reason: str) -> None:
         """Forget a stream that has ended."""
@@ -178,10 +182,14 @@ class Hub:
         return _together(*await self._ask((CLOSING, attempt), closing_messages(x)))
 
     def goodbye(self, *, finished: bool, reason: str) -> None:
-        """Tell every client that this is the end. Each ends its stream when it has heard: ended here, it might not."""
+        """Tell every client, also those that come later, that this is the end.
+
+        Each ends its stream when it has heard: if the stream were ended here, it might not hear.
+        """
+        self._goodbye = pb.ServerMessage(goodbye=pb.Goodbye(finished=finished, reason=reason))
         for member in self._members.present():
             if member.link is not None:
-                member.link.say_goodbye(pb.ServerMessage(goodbye=pb.Goodbye(finished=finished, reason=reason)))
+                member.link.say_goodbye(self._goodbye)
 
     async def emptied(self, seconds: float) -> None:
         """Wait until every client has hung up; after ``seconds`` end the streams that are left."""

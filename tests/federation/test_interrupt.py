@@ -75,6 +75,26 @@ def test_interrupted_server_waits_for_its_clients_to_hang_up(tmp_path: Path) -> 
         double.close()
 
 
+def test_client_that_comes_back_to_an_interrupted_server_hears_goodbye(tmp_path: Path) -> None:
+    """While the server waits for another one to hang up."""
+    given = federation(tmp_path, 2, rounds=LONG)
+    with server(given.config, tmp_path / "run") as running:
+        slow, lost, back = (Double(running.address, f"c{i}", given.files[i]) for i in (0, 1, 1))
+        slow.open()
+        lost.open()
+        slow.answer_until(1)
+        lost.close()
+        running.wait_for("lost: .* client=c1")
+        interrupt(running.process)
+        until(lambda: ("stopped", "") in events(tmp_path / "run"))
+        back.open()
+        assert not back.finish().finished
+        assert not slow.finish().finished
+        assert running.end() == 130
+        slow.close()
+        back.close()
+
+
 def test_server_that_still_waits_can_be_interrupted(tmp_path: Path) -> None:
     """Before the first client has come."""
     given = federation(tmp_path, 2)
