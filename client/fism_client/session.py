@@ -102,13 +102,13 @@ class Session:
         task = asyncio.create_task(self.take_part())
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                asyncio.get_running_loop().add_signal_handler(number, self._leave, task)
+                asyncio.get_running_loop().add_signal_handler(number, self.leave, task)
         try:
             return await task
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
 
-    def _leave(self, task: asyncio.Task[Vector]) -> None:
+    def leave(self, task: asyncio.Task[Vector]) -> None:
         """Say that this client goes on purpose, then end ``task``: cancelled first, it would take the stream along."""
         stream, self._stream = self._stream, None
         if stream is None:
@@ -133,6 +133,7 @@ class Session:
             try:
                 return await self._connect()
             except (_LostError, _TakenError) as lost:
+                _obey()
                 self._lost = True
                 stayed = time.monotonic() - self._opened
                 # Only a stream that was of use, or at least stayed, has ended the search for a server.
@@ -156,6 +157,7 @@ class Session:
                     raise RefusedError(self._suspicion) from None
                 raise
             self._suspicion = None
+            _obey()
             return await self._converse(channel, joined)
 
     def _bear(self, lost: Exception, seconds: float) -> None:
@@ -197,12 +199,11 @@ class Session:
         opening = pb.Opening(token=joined.token, shard_digest=self._shard_digest)
         # As bytes: long messages are written and read without protobuf's copies, and errors in them are ours to tell.
         stream: Stream = channel.stream_stream("/fism.v1.Federation/Round")()
-        self._stream = stream
         conversation = Conversation(self._columns, coming)
         sent = True
         try:
             await stream.write(pb.ClientMessage(opening=opening).SerializeToString())
-            self._opened = time.monotonic()
+            self._stream, self._opened = stream, time.monotonic()
             async with contextlib.aclosing(_read_ahead(stream)) as messages:
                 async for message, x, h in messages:
                     self._heard = True
@@ -304,6 +305,13 @@ def _diagnose(server: str, tls: TlsFiles | None) -> str | None:
     from fism_client.diagnosis import diagnose  # noqa: PLC0415  # cryptography is slow to load, and seldom needed
 
     return diagnose(server, tls)
+
+
+def _obey() -> None:
+    """End this task if it was told to: gRPC takes a CancelledError for itself, now and then."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 async def _read_ahead(stream: Stream) -> AsyncGenerator[Received, None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sqlite3
@@ -11,8 +12,26 @@ from pathlib import Path
 
 import pytest
 
+from fism_client.data.arrays import read_npz
+from fism_client.data.matrix import Matrix
+from fism_client.participant import Participant
+from fism_client.session import Session
+
 from ..faults.double import Double
-from .harness import alive, children, client, end, events, federation, interrupt, popen, rounds_done, server, until
+from .harness import (
+    PATIENCE,
+    alive,
+    children,
+    client,
+    end,
+    events,
+    federation,
+    interrupt,
+    popen,
+    rounds_done,
+    server,
+    until,
+)
 
 LONG = 10**7
 
@@ -129,6 +148,28 @@ def test_killed_run_leaves_no_client_behind(tmp_path: Path) -> None:
     process.kill()
     end(process)
     until(lambda: not any(alive(pid) for pid in clients))
+
+
+def test_client_may_be_told_to_end_at_any_moment(tmp_path: Path) -> None:
+    """While it joins, opens its stream, waits for others: it goes, and the next one of its name is let in."""
+    given = federation(tmp_path, 2)
+    who = Participant("c0", Matrix("rows", read_npz(given.files[0])))
+
+    async def go_after(seconds: float) -> None:
+        session = Session(running.address, who)
+        task = asyncio.create_task(session.take_part())
+        await asyncio.sleep(seconds)
+        session.leave(task)
+        await asyncio.wait([task], timeout=PATIENCE)
+        assert task.cancelled()
+
+    async def go_often() -> None:
+        for milliseconds in range(100):
+            await go_after(milliseconds % 25 / 1000)
+
+    with server(given.config, tmp_path / "run") as running:
+        asyncio.run(go_often())
+        assert running.process.poll() is None
 
 
 def test_client_that_is_told_to_end_says_that_it_leaves(tmp_path: Path) -> None:
