@@ -34,14 +34,14 @@ def inspect(
 ) -> None:
     """Show what a client would use of a file: rows, columns, kinds, density, memory, storage."""
     with command():
-        from fism_client.data.loading import load
+        from fism_client.data.loading import brings_labels, load
         from fism_client.inspection import describe
 
         source, reading = _read(str(data), labels, label, positive, features, drop, scale, columns, zero_based)
-        labelled = label is not None or labels is not None or not _is_table(data)
+        labelled = label is not None or labels is not None or brings_labels(data)
         told = describe(load(source, reading, Path.cwd(), labelled=labelled))
         if not labelled:
-            told["labels"] = "none: name their column with --label"
+            told["labels"] = "none: name a table's column with --label, an array's file with --labels"
         if as_json:
             print(json.dumps(told, indent=2))  # noqa: T201  # asked for
         else:
@@ -159,6 +159,10 @@ def doctor(
     scale: options.Scale = None,
     columns: options.Columns = None,
     zero_based: options.ZeroBased = None,
+    shards: options.Shards = None,
+    holdout: options.Holdout = None,
+    seed: options.Seed = None,
+    loss: options.OwnLoss = None,
 ) -> None:
     """Look at all that a client needs before a run, and say what to do about what is missing."""
     with command():
@@ -169,6 +173,7 @@ def doctor(
 
         given = options.given(data, query, labels, label, positive, features, drop, scale, columns, zero_based)
         given |= {"server": server, "name": name, "certs": certs}
+        given |= {"shards": shards, "holdout": holdout, "seed": seed, "loss": loss}
         folder = Path.cwd() if config is None else config.parent
         settings = read(ClientConfig, config, options=given)
         ill = 0
@@ -195,12 +200,6 @@ def _read(*given: Any) -> tuple[Any, Any]:  # noqa: ANN401  # options as typer h
     keys = options.given(data, None, *rest)
     source = check(Source, {key: keys.pop(key) for key in ("data", "labels") if key in keys}, "the options")
     return source, check(Reading, keys, "the options")
-
-
-def _is_table(path: Path) -> bool:
-    from fism_client.data.duck import select_all
-
-    return select_all(path) is not None
 
 
 def _show(told: dict[str, Any]) -> None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fism_client.data.labels import text_of
+from fism_client.data.loading import is_svmlight
 from fism_client.data.loading import load as load_data
 from fism_client.data.matrix import Matrix
 from fism_client.data.standard import standardised
-from fism_client.data.table import Table, seconds_since_1970
+from fism_client.data.table import Table
+from fism_client.data.times import seconds_of, seconds_since_1970
 from fism_client.shard import Shard, SparseMatrix
 from fism_common.columns import Kind
 from fism_common.errors import DataError, MethodError
@@ -24,6 +28,8 @@ from fism_common.sets import Ball
 from fism_common.vectors import norm
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
     from fism_client.data.loading import Data
@@ -91,20 +97,22 @@ class Model:
             return self.prepare(_table(rows))
         shard = Shard.of(rows, np.zeros(_count(rows)), where="rows", missing=True)
         if shard.columns != self.coef.size:
-            raise DataError(f"rows have {shard.columns} columns, and the model {self.coef.size}: {self._listed()}")
+            raise DataError(f"rows have {shard.columns} columns, and the model {self.coef.size}: {self._some_names()}")
         return self._standardised(Matrix("rows", shard).encode(replace(recipe, features=())))
 
     def prepare(self, data: Data) -> Shard:
         """Return loaded data as the model was fitted on it."""
         recipe = self._fitted.recipe
         if recipe.features:
-            missing = [column.name for column in recipe.features if column.name not in {c.name for c in data.schema}]
+            given = {column.name: column.kind for column in data.schema}
+            missing = [column.name for column in recipe.features if column.name not in given]
             if missing:
                 raise DataError(f"{data.where} lacks columns of the model: {', '.join(map(repr, missing))}")
-            given = {column.name: column.kind for column in data.schema}
             for column in recipe.features:
                 kind = given[column.name]
-                if column.name not in recipe.levels and kind != column.kind:
+                # Which of its texts is not what the model has, encoding tells; what is empty may be of any kind.
+                fits = kind in {column.kind, Kind.TEXT} or _is_empty(data, column.name)
+                if column.name not in recipe.levels and not fits:
                     raise DataError(
                         f"{data.where}: column {column.name!r} is a {kind}, and in the model a {column.kind}"
                     )
@@ -116,12 +124,18 @@ class Model:
 
     def read(self, source: Source, reading: Reading, folder: Path, *, labelled: bool = False) -> Shard:
         """Return the rows of a file as the model was fitted on them."""
-        if self._fitted.recipe.features and reading.features is None and source.query is None:
-            names = [column.name for column in self._fitted.recipe.features]
+        names = [column.name for column in self._fitted.recipe.features]
+        if names and reading.label in names:
+            raise DataError(f"the label {reading.label!r} is one of the columns that the model predicts from")
+        if names and reading.features is None and source.query is None:
             reading = reading.model_copy(update={"features": names, "drop": []})
-        elif not self._fitted.recipe.features and reading.columns is None:
+        elif not names and reading.columns is None and is_svmlight(Path(source.data or "")):
             reading = reading.model_copy(update={"columns": self.coef.size})
-        return self.prepare(load_data(source, reading, folder, labelled=labelled))
+        data = load_data(source, reading, folder, labelled=labelled)
+        loss = self._loss()
+        if labelled and loss is not None:
+            loss.check_labels(data.labels, data.where, data.first_row)
+        return self.prepare(data)
 
     def scores(self, shard: Shard) -> Vector:
         """Return the scores of rows as the model was fitted on them."""
@@ -144,7 +158,6 @@ class Model:
         found: dict[str, float] = {"rows": shard.count}
         loss = self._loss()
         if loss is not None:
-            loss.check_labels(shard.labels, "the data")
             found["loss"] = mean_loss(shard, loss, self._fitted.x, Ball(norm(self._fitted.x) + 1.0))
         if self._fitted.loss.name == "ball-distance":
             return found
@@ -193,7 +206,7 @@ class Model:
         told = self._fitted.loss
         return named_loss(told.name, **told.parameters) if told.name in LOSSES else None
 
-    def _listed(self) -> str:
+    def _some_names(self) -> str:
         most = 12
         return ", ".join(self.names[:most]) + (", ..." if self.coef.size > most else "")
 
@@ -205,19 +218,33 @@ def _count(rows: ArrayLike | SparseMatrix) -> int:
 
 def _table(rows: Any) -> Table:  # noqa: ANN401  # a mapping, or what looks like one
     """Return columns by name as a table."""
-    columns, kinds = {}, {}
-    for name in rows.columns if hasattr(rows, "columns") else rows:
-        values = rows[name]
-        if isinstance(values, np.ma.MaskedArray):
-            there = ~np.ma.getmaskarray(values)
-            values = [value if here else None for value, here in zip(values.data.tolist(), there, strict=True)]
-        # A list may be of several kinds, of which NumPy would make one.
-        values = np.asarray(values, object if isinstance(values, (list, tuple)) else None)
-        columns[str(name)], kinds[str(name)] = _column(values)
-    sizes = {values.shape for values in columns.values()}
-    if len(sizes) != 1 or len(next(iter(sizes))) != 1:
-        raise DataError(f"columns must be of one length, not of {sorted(sizes)}")
-    return Table("rows", columns, kinds, np.zeros(next(iter(sizes))[0]))
+    given = {str(name): _listed(rows[name]) for name in (rows.columns if hasattr(rows, "columns") else rows)}
+    shapes = {np.shape(values) for values in given.values()}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 1:
+        raise DataError(f"columns must be lists of one length, not of the shapes {sorted(shapes)}")
+    columns = {name: _column(values) for name, values in given.items()}
+
+    def verbatim(names: Sequence[str]) -> list[NDArray[Any]]:
+        return [
+            np.array([None if _is_missing(value) else text_of(value) for value in given[name].tolist()], object)
+            for name in names
+        ]
+
+    return Table(
+        "rows",
+        {name: values for name, (values, _) in columns.items()},
+        {name: kind for name, (_, kind) in columns.items()},
+        np.zeros(next(iter(shapes))[0]),
+        verbatim,
+    )
+
+
+def _listed(values: Any) -> NDArray[Any]:  # noqa: ANN401  # of whatever kind, or of several
+    """Return the values of a column, those that are missing as None; of a list, which NumPy would make of one kind."""
+    if isinstance(values, np.ma.MaskedArray):
+        there = ~np.ma.getmaskarray(values)
+        values = [value if here else None for value, here in zip(values.data.tolist(), there, strict=True)]
+    return np.asarray(values, object if isinstance(values, (list, tuple)) else None)
 
 
 def _column(values: NDArray[Any]) -> tuple[NDArray[Any], Kind]:
@@ -228,20 +255,25 @@ def _column(values: NDArray[Any]) -> tuple[NDArray[Any], Kind]:
         return values, Kind.NUMBER
     there = [None if _is_missing(value) else value for value in values.tolist()]
     known = [value for value in there if value is not None]
-    if all(isinstance(value, (bool, int, float)) for value in known):
+    if all(isinstance(value, (Real, Decimal, np.bool_)) for value in known):
         return np.array([np.nan if value is None else float(value) for value in there]), Kind.NUMBER
-    if all(hasattr(value, "timestamp") for value in known):
+    if all(isinstance(value, date) for value in known):
         return np.array([np.nan if value is None else _seconds(value) for value in there]), Kind.TIME
     return np.array([None if value is None else text_of(value) for value in there], object), Kind.TEXT
 
 
+def _is_empty(data: Data, name: str) -> bool:
+    """Whether all of a table's column is missing."""
+    return isinstance(data, Table) and data.kinds[name] is not Kind.TEXT and bool(np.isnan(data.columns[name]).all())
+
+
 def _is_missing(value: object) -> bool:
     """Whether a value stands for none: None, NaN, or what pandas has for it."""
-    if isinstance(value, float):
+    if isinstance(value, (float, np.floating)):
         return bool(np.isnan(value))
     return value is None or type(value).__name__ in {"NAType", "NaTType"}
 
 
-def _seconds(moment: datetime) -> float:
-    """Return seconds since 1970; a moment without a time zone is in UTC, as in tables."""
-    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+def _seconds(day: date) -> float:
+    """Return seconds since 1970; a day begins at midnight in UTC."""
+    return seconds_of(day if isinstance(day, datetime) else datetime(day.year, day.month, day.day, tzinfo=UTC))

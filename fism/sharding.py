@@ -97,9 +97,9 @@ def shard(  # noqa: PLR0913
             raise DataError(f"the folder {out} is not empty; choose another")
     except OSError as error:
         raise DataError(f"cannot make the folder {out}: {error.strerror}") from error
-    query = select_all(path, verbatim=True)
-    if query is not None:
-        return _tables(path, query, reading, out, parts=parts, sizes=sizes, by=by, alpha=alpha, seed=seed)
+    selection = select_all(path)
+    if selection is not None:
+        return _tables(path, selection.verbatim, reading, out, parts=parts, sizes=sizes, by=by, alpha=alpha, seed=seed)
     if by is not None:
         raise DataError(f"{path} has columns without names: it cannot be split by {by!r}")
     data = load(source, reading, Path.cwd())

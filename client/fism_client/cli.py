@@ -66,12 +66,10 @@ def client(
     scale: options.Scale = None,
     columns: options.Columns = None,
     zero_based: options.ZeroBased = None,
-    shards: Annotated[int | None, typer.Option(help="Count as so many virtual clients, on as many threads.")] = None,
-    holdout: Annotated[float | None, typer.Option(help="Share of rows to hold out for evaluation.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Decides which rows are held out.")] = None,
-    loss: Annotated[
-        str | None, typer.Option(help="A loss of your own, module:Name, that the federation names.")
-    ] = None,
+    shards: options.Shards = None,
+    holdout: options.Holdout = None,
+    seed: options.Seed = None,
+    loss: options.OwnLoss = None,
     save: Annotated[
         str | None, typer.Option(help="Write the model to this .npz file, and a .json file beside it.")
     ] = None,

@@ -19,7 +19,7 @@ from fism_common.columns import read_recipe
 from fism_common.errors import FismError
 from fism_common.pb import federation_pb2 as pb
 from fism_common.terms import read_loss
-from fism_common.wire import read_message
+from fism_common.wire import PROTOCOL, read_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,7 +79,7 @@ def _kernels() -> Finding:
 
 def _at_the_server(server: str, tls: TlsFiles | None, name: str, who: Participant | None) -> Iterator[Finding]:
     """Look whether the server answers and, with data, whether this client could join with it."""
-    request = pb.JoinRequest(name=name, probe=True) if who is None else join_request(who, probe=True)
+    request = pb.JoinRequest(protocol=PROTOCOL, name=name, probe=True) if who is None else join_request(who, probe=True)
     try:
         terms = asyncio.run(_probe(server, tls, request))
     except grpc.RpcError as error:

@@ -20,6 +20,11 @@ Scale = Annotated[float | None, typer.Option(help="Multiplies all entries of an 
 Columns = Annotated[int | None, typer.Option(help="How many columns svmlight has, if it is more than the last in use.")]
 ZeroBased = Annotated[bool | None, typer.Option("--zero-based", help="svmlight counts columns from 0.")]
 
+Shards = Annotated[int | None, typer.Option(help="Count as so many virtual clients, on as many threads.")]
+Holdout = Annotated[float | None, typer.Option(help="Share of rows to hold out for evaluation.")]
+Seed = Annotated[int | None, typer.Option(help="Decides which rows are held out.")]
+OwnLoss = Annotated[str | None, typer.Option(help="A loss of your own, module:Name, that the federation names.")]
+
 
 def given(  # noqa: PLR0913, PLR0917  # one for each option
     data: str | None = None,

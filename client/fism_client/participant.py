@@ -52,13 +52,13 @@ class Participant:
         self._recipe = Recipe()
         self._train: Shard | None = None
         self._held_out: Shard | None = None
+        self._labels, self._where, self._first_row = data.labels, data.where, data.first_row
 
     def prepare(self, recipe: Recipe) -> int:
         """Make rows by the recipe, once; return how many columns they have."""
         if self._data is not None:
-            where = self._data.where
             whole = self._data.encode(recipe)
-            check_form(whole, recipe, where)
+            check_form(whole, recipe, self._where)
             self._train, self._held_out = whole.hold_out(self._holdout, self._seed)
             self._recipe, self._data = recipe, None  # the columns are not needed again, and as large as the rows
         return self._rows().columns
@@ -77,8 +77,8 @@ class Participant:
         return moments_of(train, np.array(self._recipe.numeric(train.columns)))
 
     def check_labels(self, told: NamedLoss) -> None:
-        """Raise DataError if the labels have no meaning for the loss."""
-        self._find_loss(told).check_labels(self._rows().labels, self.name)
+        """Raise DataError if the labels, also those of rows that are held out, have no meaning for the loss."""
+        self._find_loss(told).check_labels(self._labels, self._where, self._first_row)
 
     def worker(self, told: NamedLoss, constraint: ConstraintSet, scaling: Scaling | None) -> Worker:
         """Return what answers orders; compile or load the kernels for it."""
@@ -88,7 +88,6 @@ class Participant:
         if scaling is not None:
             train = standardised(train, self._recipe, scaling)
             held = None if held is None else standardised(held, self._recipe, scaling)
-        loss.check_labels(train.labels, self.name)
         return Site(train, held, loss, constraint, self.shards)
 
     def _rows(self) -> Shard:

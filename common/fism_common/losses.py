@@ -49,20 +49,20 @@ class Loss:
         """The loss's one parameter, 0 where it has none."""
         return 0.0
 
-    def check_labels(self, labels: Vector, where: str) -> None:
-        """Raise DataError, naming ``where`` and the row, if a label has no meaning for this loss."""
+    def check_labels(self, labels: Vector, where: str, first_row: int = 0) -> None:
+        """Raise DataError if a label has no meaning for this loss, naming ``where`` and the row, from ``first_row``."""
 
 
 class _Classifying(Loss):
     """A loss of the margin b z; labels are -1 and 1."""
 
-    def check_labels(self, labels: Vector, where: str) -> None:
+    def check_labels(self, labels: Vector, where: str, first_row: int = 0) -> None:
         wrong = np.abs(labels) != 1
         if wrong.any():
             row = int(np.argmax(wrong))
             raise DataError(
-                f"{where}: the label of row {row} is {labels[row]:g}, but the loss {self.name!r} needs -1 or 1; "
-                "labels 0 and 1 become that by np.where(b > 0, 1, -1)"
+                f"{where}: the label of row {row + first_row} is {labels[row]:g}, but the loss {self.name!r} needs -1 "
+                "or 1; say which label counts as 1 (positive), or in Python give np.where(b > 0, 1, -1)"
             )
 
 
@@ -158,11 +158,13 @@ class BallDistance(Loss):
     kind = LossKind.BALL_DISTANCE
     smooth = False
 
-    def check_labels(self, labels: Vector, where: str) -> None:
+    def check_labels(self, labels: Vector, where: str, first_row: int = 0) -> None:
         wrong = labels < 0
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise DataError(f"{where}: the radius (label) of row {row} is {labels[row]:g}; a radius must be 0 or more")
+            raise DataError(
+                f"{where}: the radius (label) of row {row + first_row} is {labels[row]:g}; a radius must be 0 or more"
+            )
 
 
 @dataclass(frozen=True)

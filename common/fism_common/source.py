@@ -33,6 +33,8 @@ class Reading(Settings):
     def _one_way_to_choose(self) -> Reading:
         if self.features is not None and self.drop:
             raise ValueError("give the features that are used, or those to drop, not both")
+        if self.features is not None and len(set(self.features)) < len(self.features):
+            raise ValueError("each of the features is given once")
         if self.features is not None and self.label in self.features:
             raise ValueError(f"the label {self.label!r} cannot be one of the features")
         return self

@@ -25,7 +25,14 @@ TABLES = [
     ("a,y\n1,1\n,2\n", {}, "row 2, column 'a' is missing; leave the row out"),
     ("a,y\ninf,1\n", {}, "row 1, column 'a' is (inf|'inf')"),
     ("a,b,y\n1,2,1\n1,2\n1,2,3\n", {}, "line 3 has 2 fields, where 3 are expected"),
-    ("a;y\n1;1\n1;x\n", {}, "row 1, column 'y' is '1', where a number is expected"),
+    ("a;y\n1;1\n1;x\n", {}, "row 2, column 'y' is 'x', where a number is expected"),
+    ("a,a,y\n1,2,1\n", {}, "the columns 'a', 'a' have names that differ in their case alone, or not at all"),
+    ("a,A,y\n1,2,1\n", {}, "the columns 'a', 'A' have names that differ"),
+    ("a,y\r\n1,1\n2,-1\r\n", {}, "has line ends of two kinds, of Windows and of Unix; save it with one of them"),
+    ('a,b,y\n1,2,1\n"x"z,2,1\n', {}, 'line 3: .* expected after .*; a " inside quotes is written twice'),
+    ("a,y\n1,1\n", {"scale": 0.5}, "scale is for arrays, and has no meaning here; leave it out"),
+    ("a,y\n1,1\n", {"columns": 3}, "columns is for svmlight"),
+    ("a,y\n1,1\n", {"zero_based": True}, "zero_based is for svmlight"),
     ("a,y\n1,1\n1,\n", {}, "row 2, column 'y' is missing, and it is the label"),
     ("a,y\n1,M\n1,B\n", {}, "row 1, column 'y' is 'M', where a number is expected, as it is the label"),
     ("a,y\n1,1\n1,0\n", {"positive": "yes"}, "column 'y' is a number, and never 'yes', which is to count as 1"),
@@ -60,7 +67,7 @@ def test_label_that_no_row_has_is_warned_of(tmp_path: Path, caplog: pytest.LogCa
 def test_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
     """With its line."""
     (tmp_path / "t.csv").write_bytes(b"a,w,y\n1,caf\xe9,1\n")
-    with pytest.raises(DataError, match=r"t\.csv.* is not in UTF-8; save the file in that encoding"):
+    with pytest.raises(DataError, match=r"t\.csv: line 2 is not in UTF-8; save the file in that encoding"):
         load(Source(data="t.csv"), Reading(label="y"), tmp_path)
 
 
@@ -69,6 +76,17 @@ def test_few_texts_among_numbers_are_pointed_at(tmp_path: Path) -> None:
     data = table(tmp_path, "a,w,y\n1,u,1\nx,v,2\n,u,1\n4,v,1\n5,u,1\n")
     (doubt,) = data.doubts()
     assert doubt.endswith("t.csv: row 2, column 'a' is 'x', where a number is expected, as in 3 of 5 rows")
+    (doubt,) = table(tmp_path, "seen,y\n2025-01-31,1\n2025-02-30,2\n2025-02-01,1\n").doubts()
+    assert "row 2, column 'seen' is '2025-02-30', where a time such as 2025-12-31" in doubt
+    assert doubt.endswith("as in 2 of 3 rows")
+
+
+def test_column_without_a_name_is_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As pandas writes the numbers of rows; it would be one more feature."""
+    data = table(tmp_path, ",a,y\n0,5,1\n1,6,-1\n")
+    assert [column.name for column in data.schema] == ["a"]
+    assert as_numbers(data).rows.tolist() == [[5.0], [6.0]]  # type: ignore[union-attr]
+    assert "t.csv: column 1 has no name in the first line, and is not used" in caplog.text
 
 
 def test_number_that_turns_out_to_be_none_is_refused_with_its_line(tmp_path: Path) -> None:
@@ -142,6 +160,12 @@ def test_arrays_are_refused_with_the_place(tmp_path: Path) -> None:
     refused("has no labels in it; name the file that has them", Source(data="table.npy"))
     refused("there is no file", Source(data="table.npy", labels="none.npy"))
     refused("label is for tables", Source(data="table.npy", labels="labels.npy"), Reading(label="y"))
+    refused("labels is for .npy and IDX files", Source(data="t.npz", labels="labels.npy"))
+    refused("labels is for .npy and IDX files", Source(data="table.csv", labels="labels.npy"), Reading(label="y"))
+    refused("zero_based is for svmlight", Source(data="t.npz"), Reading(zero_based=True))
+    refused("columns is for svmlight", Source(data="table.npy", labels="labels.npy"), Reading(columns=2))
+    refused("column 'y' is a time; a label is a number", Source(query="SELECT 1 AS a, DATE '2025-01-01' AS y"), Y)
+    refused("column 'y' is of type INTEGER", Source(query="SELECT 1 AS a, [1] AS y"), Y)
     refused("has 2 columns, which is more than the 1", Source(data="table.svm"), Reading(columns=1))
     refused("there is no file", Source(data="none.csv"))
     (tmp_path / "table.xlsx").write_bytes(b"PK")
@@ -154,6 +178,7 @@ def test_arrays_are_refused_with_the_place(tmp_path: Path) -> None:
     refused("must be one SELECT", Source(query="SET threads = 1"), Reading(label="y"))
 
 
+Y = Reading(label="y")
 FORMS = ["csv", "jsonl", "parquet", "npz", "sparse.npz", "npy", "svm", "svm.gz", "idx"]
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 
+from fism_client.data.loading import load
 from fism_common.columns import (
     Column,
     Kind,
@@ -20,6 +22,7 @@ from fism_common.columns import (
 )
 from fism_common.errors import DataError, MismatchError
 from fism_common.pb import federation_pb2 as pb
+from fism_common.source import Reading, Source
 
 from .files import dense, encoded, table
 
@@ -42,6 +45,41 @@ def test_numbers_can_be_levels(tmp_path: Path) -> None:
     np.testing.assert_array_equal(rows, [[1, 0, 0], [0, 0, 1]])
     rows = dense(encoded(table(tmp_path, "k,y\n1.5,0\n3,0\n"), levels={"k": ("1.5", "3")}))
     np.testing.assert_array_equal(rows, [[1, 0], [0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("values", "levels"),
+    [
+        (("900000000000207008", "900000000000207009"), ("900000000000207008", "900000000000207009")),
+        (("9007199254740993", "9007199254740992"), ("9007199254740993", "9007199254740992")),
+        (("1E2", "100"), ("1E2", "100")),
+        (("01", "1"), ("01", "1")),
+        (("1.0", "2.50"), ("1", "2.5")),
+        (("1", "2"), ("1.0", "2.0")),
+        (("TRUE", "FALSE"), ("true", "false")),
+    ],
+)
+def test_level_is_what_is_written(values: tuple[str, str], levels: tuple[str, str], tmp_path: Path) -> None:
+    """Codes that look like numbers are not read as such; decimals are, and truths."""
+    data = table(tmp_path, f"k,y\n{values[0]},0\n{values[1]},0\n")
+    np.testing.assert_array_equal(dense(encoded(data, levels={"k": levels})), [[1, 0], [0, 1]])
+
+
+def test_truths_of_a_parquet_file_are_levels_also_where_some_are_missing(tmp_path: Path) -> None:
+    """They are not the numbers 0 and 1 then."""
+    with duckdb.connect() as database:
+        values = "(true, 9007199254740993), (false, NULL), (NULL, 2)"
+        database.execute(f"COPY (SELECT *, 1 AS y FROM (VALUES {values}) AS t(k, c)) TO '{tmp_path}/t.parquet'")
+    data = load(Source(data="t.parquet"), Reading(label="y"), tmp_path)
+    levels = {"k": ("yes", "no"), "c": ("9007199254740993", "2")}
+    rows = dense(encoded(data, levels=levels, unknown=Unknown.OTHER))
+    np.testing.assert_array_equal(rows, [[1, 0, 0, 1, 0, 0], [0, 1, 0, 0, 0, 1], [0, 0, 1, 0, 1, 0]])
+
+
+def test_category_of_which_no_level_is_listed_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Where all of it counts as other: the levels may be misspelt."""
+    encoded(table(tmp_path, "ward,y\na,0\nb,0\n"), levels=WARDS, unknown=Unknown.OTHER)
+    assert "column 'ward' is never one of 'A', 'B': all rows count as 'other'" in caplog.text
 
 
 @pytest.mark.parametrize("levels", [("yes", "no"), ("no", "yes"), ("true", "false"), ("True", "False"), ("t", "f")])

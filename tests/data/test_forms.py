@@ -87,6 +87,59 @@ def test_kinds_of_a_parquet_file_are_its_own(tmp_path: Path) -> None:
     np.testing.assert_array_equal(rows, [[1, 1.25, 7, -9, 3, 0, -9, 1, 0]])
 
 
+def test_times_are_as_iso_8601_writes_them(tmp_path: Path) -> None:
+    """With a zone or in UTC; what only begins like one makes a text of its column."""
+    lines = [
+        "1970-01-01",
+        "1970-01-01T00:00:01",
+        "1970-01-01 00:00:02.5",
+        "1970-01-01T01:00:03+01:00",
+        "1970-01-01T00:00:04Z",
+    ]
+    data = table(tmp_path, "d,y\n" + "".join(f"{line},1\n" for line in lines))
+    np.testing.assert_array_equal(dense(encoded(data)), [[0.0], [1.0], [2.5], [3.0], [4.0]])
+    for odd in ("20251230", "45000", "today", "2025", "2025-02-30", "2025-12-31x"):
+        data = table(tmp_path, f"d,y\n2025-12-31,1\n{odd},1\n")
+        assert [column.kind for column in data.schema] == [Kind.TEXT], odd
+
+
+def test_days_of_either_month_are_texts_in_json_too(tmp_path: Path) -> None:
+    """Whatever else is in the file."""
+    for other in ("13-02-2025", "02-13-2025"):
+        data = table(tmp_path, f'{{"d": "01-02-2025", "y": 1}}\n{{"d": "{other}", "y": 1}}\n', "t.jsonl")
+        assert [column.kind for column in data.schema] == [Kind.TEXT]
+    data = table(tmp_path, '{"d": "1970-01-01T00:00:05Z", "e": "1970-01-02", "y": 1}\n', "t.jsonl")
+    np.testing.assert_array_equal(dense(encoded(data)), [[5.0, 86400.0]])
+
+
+def test_kind_of_a_column_is_that_of_all_its_values(tmp_path: Path) -> None:
+    """However late the first text, or the first value at all, comes."""
+    many = 30_000
+    data = table(tmp_path, "ward,y\n" + "1,1\n" * many + "ICU,1\n")
+    rows = dense(encoded(data, levels={"ward": ("1", "ICU")}))
+    assert (rows[0].tolist(), rows[-1].tolist()) == ([1, 0], [0, 1])
+    data = table(tmp_path, "a,y\n" + ",1\n" * many + "2.5,1\n")
+    assert [column.kind for column in data.schema] == [Kind.NUMBER]
+    assert dense(encoded(data, missing=0.0))[-1].tolist() == [2.5]
+
+
+def test_separator_is_looked_for_outside_of_quotes(tmp_path: Path) -> None:
+    """A name may have commas."""
+    data = table(tmp_path, '"Age, years, rounded";"Weight, kg";y\n50;70;1\n')
+    assert [column.name for column in data.schema] == ["Age, years, rounded", "Weight, kg"]
+
+
+def test_query_gives_its_rows_in_one_order(tmp_path: Path) -> None:
+    """A client that comes back is known by its rows."""
+    with duckdb.connect() as database:
+        database.execute(
+            f"COPY (SELECT range % 1000 AS pid, range AS v, 1 AS y FROM range(400000)) TO '{tmp_path}/t.parquet'"
+        )
+    query = "SELECT v, y FROM 't.parquet' JOIN (SELECT DISTINCT pid FROM 't.parquet') USING (pid)"
+    first, *others = [encoded(load(Source(query=query), Reading(label="y"), tmp_path)).digest("") for _ in range(4)]
+    assert others == [first] * 3
+
+
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_numbers_are_as_they_are_written_however_late_they_come(form: str, tmp_path: Path) -> None:
     """A column that begins with whole numbers may have others."""

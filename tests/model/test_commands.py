@@ -42,7 +42,7 @@ def test_inspect_shows_what_a_client_would_use(folder: Path) -> None:
     assert told["table"][1]["levels"] == {"A": 30, "B": 30}
     assert told["storage"] == "dense uint8"
     text = fism_command("inspect", folder / "t.csv").stdout
-    assert "name their column with --label" in text
+    assert "none: name a table's column with --label" in text
     assert "A: 30, B: 30" in text
 
 
@@ -163,5 +163,9 @@ def test_doctor_says_what_to_do(tmp_path: Path) -> None:
     with server(given.config, tmp_path / "run", "--set", "inner.columns=5") as running:
         how = ("--server", running.address, "--name")
         assert "has 9 columns, but this run has 5" in advice(*how, "a", "--data", tmp_path / "wide.npz")
-        assert "the label of row 1 is 2" in advice(*how, "a", "--data", tmp_path / "label.npz")
+        assert "label.npz: the label of row 1 is 2" in advice(*how, "a", "--data", tmp_path / "label.npz")
+        held = advice(*how, "a", "--data", tmp_path / "label.npz", "--holdout", "0.5")
+        assert "the label of row 1 is 2" in held, "whether it is held out or not"
+        advice(*how, "a", "--data", tmp_path / "none.npz")
+        assert not any("version 0" in line for line in running.lines)
         assert "a client's name has" in advice(*how, "a" * 99, "--data", given.files[0])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.metrics import log_loss, mean_absolute_error, roc_auc_score, root_m
 
 import fism
 from fism_client.shard import Shard
-from fism_common.columns import Column, Kind, Recipe, Standardise
+from fism_common.columns import Column, Kind, Recipe, Standardise, Unknown
 from fism_common.errors import DataError, MethodError
 from fism_common.model import Fitted, write_model
 from fism_common.moments import Scaling
@@ -140,12 +141,31 @@ def test_columns_are_taken_as_people_have_them(tmp_path: Path) -> None:
     for numbers, times, words in (
         ([1, None], np.array(["1970-01-01T00:00:02", "NaT"], "datetime64[s]"), ["x", 1]),
         (np.ma.masked_array([1.0, 5.0], [False, True]), [moment.replace(tzinfo=None), None], np.array(["x", "1"])),
+        ([np.int64(1), None], [moment, None], ["x", np.int64(1)]),
+        ([Decimal(1), np.float32("nan")], [moment, None], ["x", 1.0]),
         (np.array([1, np.nan], object), [moment.astimezone(timezone(timedelta(hours=5))), float("nan")], ["x", 1.0]),
     ):
         scores = model.predict({"n": numbers, "t": times, "w": words})
         np.testing.assert_array_equal(scores, [1 + 20 + 1000, -1 - 10 + 100])
+    np.testing.assert_array_equal(model.predict({"n": [1], "t": [date(1970, 1, 2)], "w": ["x"]}), [1 + 864000 + 1000])
+    np.testing.assert_array_equal(model.predict({"n": [1], "t": [None], "w": ["x"]}), [1 - 10 + 1000])
+    with pytest.raises(DataError, match="row 2, column 'n' is 'many', where a number is expected"):
+        model.predict({"n": [1, "many"], "t": [moment, moment], "w": ["x", "x"]})
+    with pytest.raises(DataError, match="row 2, column 't' is 'soon', where a time such as"):
+        model.predict({"n": [1, 2], "t": ["1970-01-01", "soon"], "w": ["x", "x"]})
+    with pytest.raises(DataError, match="columns must be lists of one length"):
+        model.predict({"n": 1, "t": moment, "w": "x"})
     with pytest.raises(DataError, match="column 't' is a number, and in the model a time"):
         model.predict({"n": [1.0], "t": [2.0], "w": ["x"]})
+
+
+@pytest.mark.parametrize("values", [[True, False, None], np.array([True, False, False]), [np.True_, np.False_, None]])
+def test_truths_are_levels(values: object, tmp_path: Path) -> None:
+    """However Python has them."""
+    recipe = Recipe(features=(Column("k", Kind.NUMBER),), levels={"k": ("true", "false")}, unknown=Unknown.OTHER)
+    fitted = Fitted(np.array([1.0, -1.0, 0.0]), NamedLoss("squared", {}), recipe, None)
+    write_model(tmp_path / "model", fitted, {})
+    assert fism.load(tmp_path).predict({"k": values})[:2].tolist() == [1.0, -1.0]
 
 
 def test_names_with_points_stay_whole(tmp_path: Path) -> None:

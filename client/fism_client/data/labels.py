@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,9 +48,17 @@ def is_true(text: str) -> bool | None:
     return True if text.lower() in _TRUE else False if text.lower() in _FALSE else None
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is a finite number."""
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
 def text_of(value: object) -> str:
     """Return a value as it is written in configurations: 1.0 as 1, true as true."""
-    if isinstance(value, bool):
+    if isinstance(value, (bool, np.bool_)):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():
         return str(int(value))

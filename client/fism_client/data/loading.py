@@ -14,14 +14,16 @@ from fism_client.data.matrix import Matrix
 from fism_client.data.svmlight import read_svmlight
 from fism_client.shard import Shard
 from fism_common.errors import DataError
+from fism_common.source import Reading
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from fism_client.data.table import Table
-    from fism_common.source import Reading, Source
+    from fism_common.source import Source
 
 Data: TypeAlias = Union["Table", Matrix]
 
@@ -31,40 +33,76 @@ _KNOWN = (
     ".t) and IDX (-ubyte, .idx); all but .npz, .npy and .parquet may be gzipped"
 )
 
+_FORMS = {
+    "label": "tables",
+    "features": "tables",
+    "drop": "tables",
+    "labels": ".npy and IDX files",
+    "scale": "arrays",
+    "columns": "svmlight",
+    "zero_based": "svmlight",
+}
+"""What may be said of some forms alone."""
+_OF_TABLES = {"label", "features", "drop"}
+_OF_SVMLIGHT = {"scale", "columns", "zero_based"}
+
 
 def load(source: Source, reading: Reading, folder: Path, *, labelled: bool = True) -> Data:
     """Return a client's data; raise DataError that names the file, the row and the column, and what was expected.
 
     Paths are relative to ``folder``. Without ``labelled`` rows without labels are good enough.
     """
-    from fism_client.data.duck import read_table, select_all  # noqa: PLC0415  # slow to load, and not always needed
+    # Slow to load, and not always needed.
+    from fism_client.data.duck import Selection, select_all  # noqa: PLC0415
+    from fism_client.data.query import read_table  # noqa: PLC0415
 
     if source.data is None:
         assert source.query is not None  # noqa: S101  # the settings allow exactly one
-        return read_table(source.query, reading, folder, "the query", labelled=labelled)
+        _refuse_unused(source, reading, "the query", _OF_TABLES)
+        return read_table(Selection.by(source.query), reading, folder, "the query", labelled=labelled)
     path = folder / source.data
     if not path.is_file():
         raise DataError(f"there is no file {path}")
-    query = select_all(path)
-    if query is not None:
-        return read_table(query, reading, folder, str(path), labelled=labelled)
-    for name in ("label", "features", "drop"):
-        if getattr(reading, name):
-            raise DataError(f"{path} has columns without names: {name} is for tables")
+    selection = select_all(path)
+    if selection is not None:
+        _refuse_unused(source, reading, str(path), _OF_TABLES)
+        return read_table(selection, reading, folder, str(path), labelled=labelled)
     shard = _array(path, source, reading, folder, labelled=labelled)
     if reading.positive is not None:
         shard = Shard(shard.rows, positives(shard.labels, reading.positive, f"{path}: the label"), shard.scale)
     return Matrix(str(path), shard)
 
 
+def is_svmlight(path: Path) -> bool:
+    """Whether this is a file of svmlight's form, by its name."""
+    return path.name.lower().removesuffix(".gz").endswith(_SVMLIGHT)
+
+
+def brings_labels(path: Path) -> bool:
+    """Whether the labels of a file's rows are in it, and need no name."""
+    return is_svmlight(path) or path.name.lower().endswith(".npz")
+
+
+def _refuse_unused(source: Source, reading: Reading, where: str, used: AbstractSet[str]) -> None:
+    """Raise DataError for what is said of the data and has no meaning for its form."""
+    said = {name: getattr(reading, name) for name in Reading.model_fields} | {"labels": source.labels}
+    unset = Reading()
+    for name, form in _FORMS.items():
+        if name not in used and said[name] != getattr(unset, name, None):
+            raise DataError(f"{where}: {name} is for {form}, and has no meaning here; leave it out")
+
+
 def _array(path: Path, source: Source, reading: Reading, folder: Path, *, labelled: bool) -> Shard:
-    name = path.name.lower().removesuffix(".gz")
-    if name.endswith(_SVMLIGHT):
+    name, where = path.name.lower().removesuffix(".gz"), str(path)
+    if is_svmlight(path):
+        _refuse_unused(source, reading, where, _OF_SVMLIGHT)
         return read_svmlight(path, reading)
     if name.endswith(".npz"):
+        _refuse_unused(source, reading, where, {"scale"})
         return read_npz(path, reading.scale, labelled=labelled)
     if not name.endswith((".npy", "-ubyte", ".idx")):
         raise DataError(f"{path}: the end of its name says nothing of its form; there are {_KNOWN}")
+    _refuse_unused(source, reading, where, {"scale", "labels"})
     rows = _read(path)
     if source.labels is not None:
         labels = _read(folder / source.labels)
@@ -74,7 +112,7 @@ def _array(path: Path, source: Source, reading: Reading, folder: Path, *, labell
         labels = np.zeros(rows.shape[:1])
     if rows.ndim > 2:  # noqa: PLR2004  # images are rows of pixels
         rows = rows.reshape(rows.shape[0], math.prod(rows.shape[1:]))
-    return Shard.of(rows, labels, scale=reading.scale, where=str(path), missing=True)
+    return Shard.of(rows, labels, scale=reading.scale, where=where, missing=True)
 
 
 def _read(path: Path) -> NDArray[Any]:

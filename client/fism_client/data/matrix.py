@@ -24,6 +24,8 @@ class Matrix:
     where: str
     shard: Shard
     """Numbers that are missing are NaN."""
+    first_row = 0
+    """Rows of arrays are counted from here."""
 
     @property
     def count(self) -> int:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import math
+import logging
+import re
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fism_client.data.fresh import fresh
-from fism_client.data.labels import is_true, text_of
+from fism_client.data.labels import is_number, is_true
+from fism_client.data.times import read_time
 from fism_client.shard import Shard
 from fism_common.columns import OTHER, Column, Kind, Missing, Unknown
 from fism_common.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _BLOCK = 4096
 """Rows that are put together at once: what they fill stays in a cache meanwhile."""
+_DECIMAL = re.compile(r"-?\d+\.\d+")
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -35,6 +38,10 @@ class Table:
     columns: dict[str, NDArray[Any]]
     kinds: dict[str, Kind]
     labels: Vector
+    verbatim: Callable[[Sequence[str]], list[NDArray[Any]]]
+    """Returns columns by name as texts, as they are written where they are from; None where one is missing."""
+    first_row = 1
+    """People count the rows of a table from here."""
 
     @property
     def count(self) -> int:
@@ -57,12 +64,12 @@ class Table:
         Where missing numbers are to be filled in with the federation's mean, they are NaN.
         """
         parts: list[NDArray[Any]] = []
+        texts = self._texts([column.name for column in recipe.features if column.name in recipe.levels])
         for column in recipe.features:
-            values = self.columns[column.name]
-            if column.name in recipe.levels:
-                parts += self._one_hot(column.name, values, recipe)
+            if column.name in texts:
+                parts += self._one_hot(column.name, texts.pop(column.name), recipe)
             else:
-                parts.append(self._numbers(column.name, values, recipe.missing))
+                parts.append(self._numbers(column, recipe.missing))
         if recipe.intercept:
             parts.append(np.ones(self.count, np.uint8))
         rows = fresh((self.count, len(parts)), np.result_type(*parts))
@@ -76,16 +83,27 @@ class Table:
     def doubts(self) -> list[str]:
         """Return which columns are texts by a few of their values alone, and where the first of these is."""
         found = []
-        for name, values in self.columns.items():
-            if self.kinds[name] is Kind.TEXT:
-                numbers = sum(text is not None and _is_number(text) for text in values)
-                if 2 * numbers > len(values):
-                    found.append(f"{self._not_a_number(name, values)}, as in {numbers} of {len(values)} rows")
+        for column in self.schema:
+            values = self.columns[column.name]
+            if column.kind is not Kind.TEXT:
+                continue
+            for kind, is_one in _READS.items():
+                fitting = sum(text is not None and is_one(text) for text in values)
+                if 2 * fitting > len(values):
+                    wrong = self._not_one(Column(column.name, kind), values)
+                    found.append(f"{wrong}, as in {fitting} of {len(values)} rows")
         return found
 
-    def _numbers(self, name: str, values: NDArray[Any], missing: Missing | float) -> NDArray[Any]:
+    def _texts(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Return columns as texts; those that are none are read again, as a number does not say how it was written."""
+        again = [name for name in names if self.kinds[name] is not Kind.TEXT]
+        read = dict(zip(again, self.verbatim(again), strict=True)) if again else {}
+        return {name: read[name] if name in read else self.columns[name] for name in names}
+
+    def _numbers(self, column: Column, missing: Missing | float) -> NDArray[Any]:
+        name, values = column.name, self.columns[column.name]
         if values.dtype.kind == "O":
-            raise self._not_a_number(name, values)
+            raise self._not_one(column, values)
         if values.dtype.kind != "f":
             return values
         finite = np.isfinite(values)
@@ -103,53 +121,59 @@ class Table:
             )
         return values if missing is Missing.MEAN else np.where(finite, values, missing)
 
-    def _one_hot(self, name: str, values: NDArray[Any], recipe: Recipe) -> Iterator[NDArray[np.uint8]]:
-        levels = recipe.levels_of(name)
-        place: dict[str | None, int] = {level: i for i, level in enumerate(recipe.levels[name])}
-        other = len(levels) - 1 if recipe.unknown is Unknown.OTHER else -1
-        if values.dtype.kind == "b":  # which one federation may list as yes and no, another as true and false
-            place |= {text_of(is_true(level)): i for i, level in enumerate(levels) if is_true(level) is not None}
-        codes = np.fromiter((place.get(text, -1) for text in _texts(values)), np.int32, self.count)
-        if other >= 0:
-            codes[codes < 0] = other
-        elif (codes < 0).any():
-            row = int(np.argmax(codes < 0))
-            text = next(islice(_texts(values), row, None))
+    def _one_hot(self, name: str, texts: NDArray[Any], recipe: Recipe) -> Iterator[NDArray[np.uint8]]:
+        listed, levels = recipe.levels[name], recipe.levels_of(name)
+        places = {text: place_of(text, listed) for text in set(texts)}
+        codes = np.fromiter((places[text] for text in texts), np.int32, self.count)
+        unknown = codes < 0
+        if unknown.any() and recipe.unknown is Unknown.REFUSE:
+            row = int(np.argmax(unknown))
             known = ", ".join(map(repr, levels))
-            what = "is missing" if text is None else f"is {text!r}"
+            what = "is missing" if texts[row] is None else f"is {texts[row]!r}"
             raise DataError(
                 f"{self._at(row, name)} {what}; the federation lists {known}. Add the level to its configuration "
                 f"(data.levels), or let those that are not listed count as {OTHER!r} (data.unknown)"
             )
+        if unknown.all():
+            known = ", ".join(map(repr, listed))
+            _log.warning("%s: column %r is never one of %s: all rows count as %r", self.where, name, known, OTHER)
+        codes[unknown] = len(levels) - 1
         for i in range(len(levels)):
             yield (codes == i).astype(np.uint8)
 
-    def _not_a_number(self, name: str, values: NDArray[Any]) -> DataError:
-        row, text = next(((i, text) for i, text in enumerate(values) if not _is_number(text)), (0, values[0]))
-        return DataError(f"{self._at(row, name)} is {text!r}, where a number is expected")
+    def _not_one(self, column: Column, values: NDArray[Any]) -> DataError:
+        """Return the error for the first text of a column that is not of the column's kind."""
+        is_one, expected = _READS[column.kind], _EXPECTED[column.kind]
+        row = next((i for i, text in enumerate(values) if text is not None and not is_one(text)), 0)
+        return DataError(f"{self._at(row, column.name)} is {values[row]!r}, where {expected} is expected")
 
     def _at(self, row: int, name: str) -> str:
-        return f"{self.where}: row {row + 1}, column {name!r}"
+        return f"{self.where}: row {row + self.first_row}, column {name!r}"
 
 
-def _texts(values: NDArray[Any]) -> Iterator[str | None]:
-    """Yield values as texts, as levels are written: whole numbers without a point."""
-    if values.dtype.kind == "O":
-        yield from values
-    elif values.dtype.kind == "f":
-        for value in values:
-            yield None if np.isnan(value) else text_of(float(value))
-    else:
-        yield from (text_of(value.item()) for value in values)
+_READS: dict[Kind, Callable[[str], bool]] = {
+    Kind.NUMBER: is_number,
+    Kind.TIME: lambda text: read_time(text) is not None,
+}
+_EXPECTED = {Kind.NUMBER: "a number", Kind.TIME: "a time such as 2025-12-31 or 2025-12-31T23:59:59Z"}
 
 
-def seconds_since_1970(times: NDArray[np.datetime64]) -> NDArray[np.float64]:
-    """Return times as numbers, NaN for those that are missing."""
-    return np.where(np.isnat(times), np.nan, times.astype("datetime64[us]").astype(np.int64) / 1e6)
+def place_of(text: str | None, levels: Sequence[str]) -> int:
+    """Return where a text is among the levels, -1 if it is not.
+
+    As it is written; else as the same decimal, 1.0 as 1; else true and false as whatever the levels have for them.
+    """
+    if text is None:
+        return -1
+    if text in levels:
+        return levels.index(text)
+    short = _short(text)
+    found = next((i for i, level in enumerate(levels) if _short(level) == short), -1)
+    if found < 0 and text.lower() in {"true", "false"}:
+        found = next((i for i, level in enumerate(levels) if is_true(level) is is_true(text)), -1)
+    return found
 
 
-def _is_number(text: str | None) -> bool:
-    try:
-        return text is None or math.isfinite(float(text))
-    except ValueError:
-        return False
+def _short(text: str) -> str:
+    """Return a decimal without zeros at its end, and any other text as it is: 01 and 1e5 may be codes."""
+    return text.rstrip("0").rstrip(".") if _DECIMAL.fullmatch(text) else text
