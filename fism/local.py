@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
 from fism_common.errors import ConfigError, RefusedError, StoppedError
 from fism_server.access import Access
+from fism_server.config import Absent
 from fism_server.run import serve
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from fism_server.progress import Progress
 
 _log = logging.getLogger(__name__)
+_SECONDS_TO_HEAR = 1.0
+"""For clients to end by themselves after a run that failed: those that have no stream yet hear nothing of it."""
 
 
 def clients_of(plan: Plan) -> dict[str, Source]:
@@ -55,11 +59,13 @@ async def run_local(
         if not server.done():
             for name, source in sources.items():
                 processes[name] = await _start(plan, name, source, listening.result(), verbose=verbose)
-        return await _until_done(server, processes)
+        return await _until_done(server, processes, job)
     finally:
-        server.cancel()
+        finished = server.done() and not server.cancelled() and server.exception() is None
+        server.cancel("a client of it has failed")
         await asyncio.gather(server, return_exceptions=True)
-        await _end(processes, plan.config.limits.grace)
+        grace = plan.config.limits.grace / 2
+        await _end(processes, grace if finished else min(grace, _SECONDS_TO_HEAR))
 
 
 async def _start(plan: Plan, name: str, source: Source, address: str, *, verbose: bool) -> Process:
@@ -83,8 +89,9 @@ async def _start(plan: Plan, name: str, source: Source, address: str, *, verbose
     )
 
 
-async def _until_done(server: asyncio.Task[dict[str, Any]], processes: dict[str, Process]) -> dict[str, Any]:
-    """Return the server's summary; raise if a client fails before it is there."""
+async def _until_done(server: asyncio.Task[dict[str, Any]], processes: dict[str, Process], job: Job) -> dict[str, Any]:
+    """Return the server's summary; raise if a client fails before it is there, and the run cannot do without it."""
+    can_do_without = job.plan.config.limits.absent is Absent.CONTINUE
     ends = {asyncio.create_task(process.wait()): name for name, process in processes.items()}
     try:
         while not server.done():
@@ -93,17 +100,21 @@ async def _until_done(server: asyncio.Task[dict[str, Any]], processes: dict[str,
             for end in [end for end in ends if end.done()]:
                 name, code = ends.pop(end), end.result()
                 # 0: finished. 4: told by the server that the run is stopped, which it will say itself.
+                if code in {2, 3}:
+                    raise RefusedError(f"{name} ended with exit code {code}; its reason is above")
                 if code not in {0, 4}:
-                    kind = RefusedError if code in {2, 3} else StoppedError
-                    raise kind(f"{name} ended with exit code {code}; its reason is above")
+                    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+                    if not can_do_without:
+                        raise StoppedError(f"{name} {how}; go on with fism run --resume {job.out}")
+                    _log.warning("%s %s", name, how)
         return await server
     finally:
         for end in ends:
             end.cancel()
 
 
-async def _end(processes: dict[str, Process], grace: float) -> None:
-    """Let the clients end by themselves, then by a signal, then by force."""
+async def _end(processes: dict[str, Process], seconds: float) -> None:
+    """Let the clients end by themselves, then by a signal, then by force; each way has so many seconds."""
     for stop in (None, "terminate", "kill"):
         running = [process for process in processes.values() if process.returncode is None]
         if not running:
@@ -111,4 +122,4 @@ async def _end(processes: dict[str, Process], grace: float) -> None:
         for process in running:
             if stop is not None:
                 getattr(process, stop)()
-        await asyncio.wait([asyncio.create_task(process.wait()) for process in running], timeout=grace / 2)
+        await asyncio.wait([asyncio.create_task(process.wait()) for process in running], timeout=seconds)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Conversation:
-    """One stream's vectors, put together from slices, and the answers to them."""
+    """One stream's vectors, put together from slices."""
 
     def __init__(self, n: int, coming: tuple[str, ...]) -> None:
         """Expect vectors of n entries; those named in ``coming`` before the first order."""
@@ -34,20 +34,25 @@ class Conversation:
         complete = self._setup.add(message.offset, *parts)
         return dict(zip(self._coming, self._setup.vectors, strict=True)) if complete else None
 
-    def order(self, message: pb.Order, x_part: Bytes, h_part: Bytes, worker: Worker) -> Iterable[bytes]:
-        """Take a slice of an order; when it is complete, do it and return the answer."""
+    def order(self, message: pb.Order, x_part: Bytes, h_part: Bytes) -> Order | None:
+        """Take a slice of an order; return the order when it is complete, until the next slice comes."""
         if not self._order.add(message.offset, x_part, h_part):
-            return []
+            return None
         x, h = self._order.vectors
-        began = time.perf_counter()
-        evaluation = worker.evaluate(x) if message.evaluate else None
-        reply = worker.answer(Order(message.round, x, h, message.gamma, message.weight))
-        return reply_messages(reply, message, time.perf_counter() - began, evaluation)
+        return Order(message.round, x, h, message.gamma, message.weight)
 
     def closing(self, message: pb.Closing) -> Vector | None:
         """Take a slice of the solution; return it when it is complete."""
         self._solution = self._solution or Assembly(self._n, 1)
         return self._solution.vectors[0] if self._solution.add(message.offset, message.x) else None
+
+
+def answer(asked: pb.Order, order: Order, worker: Worker) -> Iterable[bytes]:
+    """Do an order, of which ``asked`` is any slice; return the answer."""
+    began = time.perf_counter()
+    evaluation = worker.evaluate(order.x) if asked.evaluate else None
+    reply = worker.answer(order)
+    return reply_messages(reply, asked, time.perf_counter() - began, evaluation)
 
 
 def closed(worker: Worker, x: Vector) -> bytes:

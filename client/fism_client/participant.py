@@ -11,6 +11,7 @@ from fism_client.shard import held_out_count
 from fism_common.columns import Recipe
 from fism_common.errors import DataError
 from fism_common.losses import named_loss
+from fism_common.moments import Scaling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from fism_client.shard import Shard
     from fism_client.site import Worker
     from fism_common.losses import Loss
-    from fism_common.moments import Moments, Scaling
+    from fism_common.moments import Moments
     from fism_common.sets import ConstraintSet
     from fism_common.terms import NamedLoss
 
@@ -80,15 +81,26 @@ class Participant:
         """Raise DataError if the labels, also those of rows that are held out, have no meaning for the loss."""
         self._find_loss(told).check_labels(self._labels, self._where, self._first_row)
 
+    def rehearse(self, told: NamedLoss, constraint: ConstraintSet) -> None:
+        """Compile or load the kernels for rows that will be standardised: one of them is, by made-up moments."""
+        row, n = self._rows().take(slice(0, 1)), self._rows().columns
+        made_up = Scaling(np.zeros(n), np.zeros(n), np.ones(n))
+        self._site(standardised(row, self._recipe, made_up), None, told, constraint, shards=1)
+
     def worker(self, told: NamedLoss, constraint: ConstraintSet, scaling: Scaling | None) -> Worker:
         """Return what answers orders; compile or load the kernels for it."""
-        from fism_client.site import Site  # noqa: PLC0415  # slow to load, and not always needed
-
-        loss, train, held = self._find_loss(told), self._rows(), self._held_out
+        train, held = self._rows(), self._held_out
         if scaling is not None:
             train = standardised(train, self._recipe, scaling)
             held = None if held is None else standardised(held, self._recipe, scaling)
-        return Site(train, held, loss, constraint, self.shards)
+        return self._site(train, held, told, constraint, shards=self.shards)
+
+    def _site(
+        self, train: Shard, held_out: Shard | None, told: NamedLoss, constraint: ConstraintSet, *, shards: int
+    ) -> Worker:
+        from fism_client.site import Site  # noqa: PLC0415  # slow to load, and not always needed
+
+        return Site(train, held_out, self._find_loss(told), constraint, shards)
 
     def _rows(self) -> Shard:
         assert self._train is not None, "prepare comes first"  # noqa: S101

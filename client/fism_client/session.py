@@ -3,62 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import math
 import random
-import signal
-import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import grpc
 import grpc.aio
 
-from fism_client.conversation import Conversation, closed
+from fism_client.beside import beside
+from fism_client.conversation import Conversation, answer, closed
+from fism_client.stream import LostError, ServerStream, TakenError, what_it_means
 from fism_common import __version__
 from fism_common.channel import open_channel
 from fism_common.columns import column_messages, read_recipe
 from fism_common.errors import ContractError, MismatchError, NameTakenError, RefusedError, StoppedError
 from fism_common.moments import SCALING, Scaling, moments_messages
 from fism_common.pb import federation_pb2 as pb
+from fism_common.signals import on_interrupt
 from fism_common.terms import read_loss, read_set, vectors_to_come
-from fism_common.wire import PROTOCOL, read_message, read_server_message
+from fism_common.wire import PROTOCOL, read_message
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable
-    from typing import TypeAlias
+    from collections.abc import Awaitable, Callable, Iterable
 
     from fism_client.participant import Participant
     from fism_client.site import Worker
+    from fism_client.stream import Received
     from fism_common.columns import Recipe
+    from fism_common.exchange import Order
     from fism_common.tls import TlsFiles
     from fism_common.vectors import Vector
-    from fism_common.wire import Bytes
-
-    Received: TypeAlias = tuple[pb.ServerMessage, Bytes, Bytes]
-    Stream: TypeAlias = grpc.aio.StreamStreamCall[bytes, bytes]
 
 _log = logging.getLogger(__name__)
 _SHORTEST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
-_SECONDS_FOR_LAST_WORDS = 2.0
 _SECONDS_FOR_A_NAME = 20.0
 """How long to try for a name that is taken: the server needs up to 15 s to see that a machine is gone."""
-_REFUSALS = {
-    grpc.StatusCode.FAILED_PRECONDITION,
-    grpc.StatusCode.INVALID_ARGUMENT,
-    grpc.StatusCode.PERMISSION_DENIED,
-    grpc.StatusCode.RESOURCE_EXHAUSTED,
-}
-
-
-class _LostError(Exception):
-    """The connection is lost; the client may come back."""
-
-
-class _TakenError(Exception):
-    """The name is taken, maybe by this client's own stream from before its machine went down."""
+_LONG_PASS = 0.05
+"""Seconds from which on a pass runs beside the conversation, so that a goodbye or a signal is heard meanwhile. To have
+shorter ones there too would cost more than it is worth."""
 
 
 class Session:
@@ -83,10 +69,9 @@ class Session:
         self._token = self._shard_digest = b""
         self._solution: Vector | None = None
         self._heard = self._lost = False
-        self._opened = math.inf
+        self._opened = self._last_pass = math.inf
         self._suspicion: str | None = None
-        self._writing = asyncio.Lock()  # gRPC takes one write at a time, and loses a second
-        self._stream: Stream | None = None
+        self._stream: ServerStream | None = None
         self._leaving: asyncio.Task[None] | None = None
 
     def run(self) -> Vector:
@@ -100,13 +85,11 @@ class Session:
     async def _run(self) -> Vector:
         """Take part; at an interrupt leave, and raise KeyboardInterrupt."""
         task = asyncio.create_task(self.take_part())
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                asyncio.get_running_loop().add_signal_handler(number, self.leave, task)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            raise KeyboardInterrupt from None
+        with on_interrupt(lambda: self.leave(task)):
+            try:
+                return await task
+            except asyncio.CancelledError:
+                raise KeyboardInterrupt from None
 
     def leave(self, task: asyncio.Task[Vector]) -> None:
         """Say that this client goes on purpose, then end ``task``: cancelled first, it would take the stream along."""
@@ -114,7 +97,7 @@ class Session:
         if stream is None:
             task.cancel()
         else:
-            self._leaving = asyncio.create_task(self._say_goodbye(stream))
+            self._leaving = asyncio.create_task(stream.leave("interrupted"))
             self._leaving.add_done_callback(lambda _: task.cancel())
 
     async def take_part(self) -> Vector:
@@ -128,19 +111,26 @@ class Session:
             return self._solution
 
     async def _stay_connected(self) -> Vector:
-        pause, lost_since = _SHORTEST_PAUSE, time.monotonic()
+        pause, lost_since, taken_since = _SHORTEST_PAUSE, time.monotonic(), math.inf
         while True:
             try:
                 return await self._connect()
-            except (_LostError, _TakenError) as lost:
+            except (LostError, TakenError) as lost:
                 _obey()
                 self._lost = True
-                stayed = time.monotonic() - self._opened
+                now = time.monotonic()
                 # Only a stream that was of use, or at least stayed, has ended the search for a server.
-                if self._heard or stayed > _LONGEST_PAUSE:
-                    pause, lost_since, self._heard = _SHORTEST_PAUSE, time.monotonic(), False
+                if self._heard or now - self._opened > _LONGEST_PAUSE:
+                    pause, lost_since, self._heard = _SHORTEST_PAUSE, now, False
                 self._opened = math.inf
-                self._bear(lost, time.monotonic() - lost_since)
+                taken_since = min(taken_since, now) if isinstance(lost, TakenError) else math.inf
+                if now - taken_since > _SECONDS_FOR_A_NAME:
+                    raise NameTakenError(str(lost)) from None
+                if now - lost_since > self._patience:
+                    raise StoppedError(
+                        f"no connection to {self._server} for {self._patience:g} s: {lost}; see that the server runs, "
+                        "and start this client again"
+                    ) from None
                 seconds = pause * random.uniform(0.5, 1.0)  # noqa: S311  # spreads clients out, guards nothing
                 _log.warning("%s; trying again in %.1f s server=%s", lost, seconds, self._server)
                 await asyncio.sleep(seconds)
@@ -150,7 +140,7 @@ class Session:
         async with open_channel(self._server, self._tls) as channel:
             try:
                 joined = await self._join(channel)
-            except _LostError:
+            except LostError:
                 before = self._suspicion
                 self._suspicion = await asyncio.to_thread(_diagnose, self._server, self._tls)
                 if self._suspicion is not None and self._suspicion == before:  # a server that restarts looks so once
@@ -160,20 +150,13 @@ class Session:
             _obey()
             return await self._converse(channel, joined)
 
-    def _bear(self, lost: Exception, seconds: float) -> None:
-        """Do nothing while there is patience; then raise what the client ends with."""
-        if isinstance(lost, _TakenError) and seconds > _SECONDS_FOR_A_NAME:
-            raise NameTakenError(str(lost)) from None
-        if seconds > self._patience:
-            raise StoppedError(f"no connection to {self._server} for {self._patience:g} s: {lost}") from None
-
     async def _join(self, channel: grpc.aio.Channel) -> pb.JoinReply:
         request = join_request(self._who, self._token)
         call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/fism.v1.Federation/Join")
         try:
             answer = await call(request.SerializeToString(), timeout=10.0)
         except grpc.RpcError as error:
-            meant = _translate(error)
+            meant = what_it_means(error.code(), error.details())
             if isinstance(meant, RefusedError) and (doubts := self._who.doubts()):
                 raise type(meant)("\n".join([str(meant), *doubts])) from None
             raise meant from None
@@ -193,72 +176,53 @@ class Session:
         return joined
 
     async def _converse(self, channel: grpc.aio.Channel, joined: pb.JoinReply) -> Vector:
-        coming = vectors_to_come(joined.set) + (SCALING if read_recipe(joined.recipe).measured else ())
-        if not coming:
-            self._ready(joined, {})  # loads the kernels while the others join
-        opening = pb.Opening(token=joined.token, shard_digest=self._shard_digest)
-        # As bytes: long messages are written and read without protobuf's copies, and errors in them are ours to tell.
-        stream: Stream = channel.stream_stream("/fism.v1.Federation/Round")()
-        conversation = Conversation(self._columns, coming)
+        await beside(partial(self._prepare, joined))  # while the others join
+        stream = ServerStream(channel)
+        conversation = Conversation(self._columns, _coming(joined))
         sent = True
         try:
-            await stream.write(pb.ClientMessage(opening=opening).SerializeToString())
+            await stream.open(pb.Opening(token=joined.token, shard_digest=self._shard_digest))
             self._stream, self._opened = stream, time.monotonic()
-            async with contextlib.aclosing(_read_ahead(stream)) as messages:
-                async for message, x, h in messages:
-                    self._heard = True
-                    if message.HasField("goodbye"):
-                        return self._farewell(message.goodbye)
-                    if not sent:
-                        continue  # only a goodbye matters now
-                    if message.HasField("order"):
-                        answers = conversation.order(message.order, x, h, self._working())
-                    else:
-                        answers = self._handle(message, joined, conversation)
-                    sent = await self._write(stream, answers)
-        except (grpc.RpcError, asyncio.InvalidStateError):  # what gRPC says on a call that has ended
-            pass
+            async for received in stream.messages():
+                self._heard = True
+                if received[0].HasField("goodbye"):
+                    return self._farewell(received[0].goodbye)
+                if sent:  # else only a goodbye matters now
+                    answers = await self._answers(received, joined, conversation, stream)
+                    sent = answers is not None and await stream.write(answers)
+            if not sent:  # the status has no reason in it; joining again brings one
+                raise LostError("the stream ended before the answer was sent")
+            raise await stream.end()
         finally:
+            self._stream = None
             if self._leaving is not None:
                 await self._leaving
-            self._stream = None
-        if not sent:  # the status has no reason in it; joining again brings one
-            raise _LostError("the stream ended before the answer was sent")
-        raise _translate_status(await stream.code(), await stream.details())
+            await stream.close()
 
-    async def _write(self, stream: Stream, messages: Iterable[bytes]) -> bool:
-        """Send these; return whether the stream took them."""
-        try:
-            async with self._writing:
-                for message in messages:
-                    await stream.write(message)
-        except (grpc.RpcError, asyncio.InvalidStateError):
-            return False
-        return True
+    async def _answers(
+        self, received: Received, joined: pb.JoinReply, conversation: Conversation, stream: ServerStream
+    ) -> Iterable[bytes] | None:
+        """Take a message other than a goodbye; return what to answer, None if a goodbye has come meanwhile."""
+        message, x, h = received
 
-    async def _say_goodbye(self, stream: Stream) -> None:
-        """Tell the server that this client goes on purpose, and wait a little for it to end the stream."""
-        leaving = pb.ClientMessage(leaving=pb.Leaving(reason="interrupted")).SerializeToString()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_SECONDS_FOR_LAST_WORDS):
-                if await self._write(stream, [leaving]):
-                    await stream.done_writing()
-                    await stream.code()
+        def long(work: Callable[[], Iterable[bytes]]) -> Awaitable[Iterable[bytes] | None]:
+            return stream.unless_goodbye(beside(work))
 
-    def _handle(self, message: pb.ServerMessage, joined: pb.JoinReply, conversation: Conversation) -> Iterable[bytes]:
-        """Take a message other than an order; return what to answer."""
         match message.WhichOneof("kind"):
+            case "order":
+                order = conversation.order(message.order, x, h)
+                return [] if order is None else await self._pass(message.order, order, stream)
             case "setup":
                 vectors = conversation.setup(message.setup)
-                if vectors is not None:
-                    self._ready(joined, vectors)
-                return []
+                return [] if vectors is None else await long(partial(self._ready, joined, vectors))
             case "measure":
-                return moments_messages(self._who.moments(), message.measure.attempt)
+                return await long(lambda: moments_messages(self._who.moments(), message.measure.attempt))
             case "closing":
-                self._solution = conversation.closing(message.closing)
-                return [] if self._solution is None else [closed(self._working(), self._solution)]
+                found = conversation.closing(message.closing)
+                self._solution = self._solution if found is None else found
+                return [] if found is None else await long(lambda: [closed(self._working(), found)])
             case "refused" if message.refused.put_out:
+                self._solution = None  # though there is one, the run goes on without an answer to it
                 raise RefusedError(f"the server put this client out: {message.refused.reason}")
             case "refused":
                 _log.warning("refused: %s round=%d", message.refused.reason, message.refused.round)
@@ -266,19 +230,35 @@ class Session:
             case kind:
                 raise ContractError(f"the server sent {kind!r}, which this client does not know")
 
+    async def _pass(self, asked: pb.Order, order: Order, stream: ServerStream) -> Iterable[bytes] | None:
+        """Do an order; return the answer, None if a goodbye has come meanwhile."""
+        work, began = partial(answer, asked, order, self._working()), time.perf_counter()
+        answers = work() if self._last_pass < _LONG_PASS else await stream.unless_goodbye(beside(work))
+        self._last_pass = time.perf_counter() - began
+        return answers
+
     def _farewell(self, message: pb.Goodbye) -> Vector:
         if not message.finished:
             self._solution = None
-            raise StoppedError(f"the server stopped the run: {message.reason}")
+            raise StoppedError(f"the server stopped the run: {message.reason}; start this client again when it goes on")
         if self._solution is None:
-            raise ContractError("the server finished the run without its solution")
+            raise ContractError("the server finished the run without its solution; ask its coordinator for the model")
         return self._solution
 
-    def _ready(self, joined: pb.JoinReply, vectors: dict[str, Vector]) -> None:
+    def _prepare(self, joined: pb.JoinReply) -> None:
+        """Load the kernels, before there is an order that would have to wait for them."""
+        if not _coming(joined):
+            self._ready(joined, {})
+        elif self._worker is None and not vectors_to_come(joined.set):
+            self._who.rehearse(read_loss(joined.loss), read_set(joined.set, {}))
+
+    def _ready(self, joined: pb.JoinReply, vectors: dict[str, Vector]) -> Iterable[bytes]:
+        """Make what answers orders, once; nothing is to be said to the server."""
         if self._worker is None:
             named = {name: vectors[name].copy() for name in SCALING if name in vectors}
             self.terms, self.scaling = joined, Scaling(**named) if named else None
             self._worker = self._who.worker(read_loss(joined.loss), read_set(joined.set, vectors), self.scaling)
+        return []
 
     def _working(self) -> Worker:
         if self._worker is None:
@@ -314,42 +294,6 @@ def _obey() -> None:
         raise asyncio.CancelledError
 
 
-async def _read_ahead(stream: Stream) -> AsyncGenerator[Received, None]:
-    """Yield the server's messages, each when the reading of the next one has begun.
-
-    gRPC forgets what it has not read when a write fails. So a goodbye that comes during a pass is taken before the
-    answer is tried.
-    """
-    reading = asyncio.create_task(_read(stream))
-    try:
-        while (received := await reading) is not None:
-            reading = asyncio.create_task(_read(stream))
-            await asyncio.sleep(0)  # it begins now: a pass holds up this thread
-            yield received
-    finally:
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
-
-
-async def _read(stream: Stream) -> Received | None:
-    """Return the next message; None at the end of the stream, which gRPC's own types forget."""
-    received: object = await stream.read()
-    return read_server_message(received) if isinstance(received, bytes) else None
-
-
-def _translate(error: grpc.RpcError) -> Exception:
-    return _translate_status(error.code(), error.details())
-
-
-def _translate_status(code: grpc.StatusCode, details: str | None) -> Exception:
-    """Return what the end of a call means: the connection is lost, or this client is refused."""
-    if code == grpc.StatusCode.ALREADY_EXISTS:
-        return _TakenError(details)
-    if code in _REFUSALS:
-        return RefusedError(f"refused by the server: {details}")
-    if code == grpc.StatusCode.OK:
-        return _LostError("the server ended the stream without a goodbye")
-    if code == grpc.StatusCode.UNIMPLEMENTED:
-        return MismatchError("the server speaks another protocol; install the same version of fism at both ends")
-    # A connection that breaks has many names; of gRPC's nested reasons the innermost says what happened.
-    return _LostError(f"no connection ({(details or code.name).rpartition(': ')[2]})")
+def _coming(joined: pb.JoinReply) -> tuple[str, ...]:
+    """Return the vectors that come on the stream before the first order."""
+    return vectors_to_come(joined.set) + (SCALING if read_recipe(joined.recipe).measured else ())

@@ -105,6 +105,8 @@ class Hub:
         self._round_limit, self._absence = round_limit, absence
         self._setup = [] if measured else setup_messages(constraint)
         self._pending: Pending | None = None
+        self._closing: list[bytes] = []
+        """The solution, once it is known."""
         self._goodbye: pb.ServerMessage | None = None
         self._slack = 0.0
         self._began = time.monotonic()
@@ -132,15 +134,20 @@ class Hub:
             self._journal.note(Kind.RETURNED, member.name, f"after {time.monotonic() - member.away_since:.1f} s")
         member.link, member.away_since = link, None
         self._changed.set()
-        if self._goodbye is not None:
-            link.say_goodbye(self._goodbye)
-            return
         if self._setup:
             link.outbox.put_nowait(self._setup)
         pending = self._pending
-        if pending is not None and pending.waiting and pending.key[0] == CLOSING:
-            pending.waiting.add(member)  # a new process of one that has answered needs the solution too
-        if pending is not None and member in pending.waiting:
+        if self._goodbye is not None:
+            if self._goodbye.goodbye.finished:
+                link.outbox.put_nowait(self._closing)
+            link.say_goodbye(self._goodbye)
+        elif pending is not None and pending.key[0] == CLOSING:
+            if pending.waiting:
+                pending.waiting.add(member)  # a new process of one that has answered needs the solution too
+                pending.ask(member)
+            else:
+                link.ask(pending.key, self._closing)
+        elif pending is not None and member in pending.waiting:
             pending.ask(member)
 
     def detach(self, link: Link, kind: Kind, reason: str) -> None:
@@ -178,8 +185,12 @@ class Hub:
         return _together(*await self._ask((order.round, attempt), messages))
 
     async def close(self, x: Vector, attempt: int) -> Gathered:
-        """Send the solution to every client, and return when all have told F_i there; raise AbsentError likewise."""
-        return _together(*await self._ask((CLOSING, attempt), closing_messages(x)))
+        """Send the solution to every client, and return when all have told F_i there; raise AbsentError likewise.
+
+        Whoever comes later gets it too.
+        """
+        self._closing = closing_messages(x)
+        return _together(*await self._ask((CLOSING, attempt), self._closing))
 
     def goodbye(self, *, finished: bool, reason: str) -> None:
         """Tell every client, also those that come later, that this is the end.
@@ -211,6 +222,8 @@ class Hub:
         answer = link.take(message, x)
         if answer is None:
             return
+        if pending is not None and answer.key == pending.key and member in pending.answers:
+            return  # of a new process, to the solution
         if pending is None or answer.key != pending.key or member not in pending.waiting:
             self._journal.note(Kind.LATE, member.name, f"an answer to attempt {answer.key[1]}, which was abandoned")
             return

@@ -18,6 +18,8 @@ _SECONDS_BETWEEN_LINES = 5.0
 _SECONDS_BETWEEN_WAITS = 30.0
 _SHORTEST_WAIT = 1.0
 _MOST_NAMES = 5
+_SETTLING = 2
+"""Rounds that say nothing of the others: in the first a client may still load its kernels."""
 
 
 class Progress:
@@ -42,6 +44,10 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         """Stop showing."""
+        self.end()
+
+    def end(self) -> None:
+        """Leave the terminal as it was."""
         if self._live.is_started:
             self._live.stop()
 
@@ -53,7 +59,9 @@ class Progress:
     def round(self, record: Record, present: int, expected: int, seconds: float) -> None:
         """Show that a round is done."""
         now = time.monotonic()
-        self._pace = seconds if self._pace is None else 0.95 * self._pace + 0.05 * seconds
+        self._pace = (
+            0.95 * self._pace + 0.05 * seconds if self._pace is not None and record.round > _SETTLING else seconds
+        )
         if self._quiet or (not self._live.is_started and now - self._last_line < _SECONDS_BETWEEN_LINES):
             return
         self._last_line = now
@@ -84,8 +92,7 @@ class Progress:
 
     def summary(self, rows: list[tuple[str, str]]) -> None:
         """Show the end of the run as a short table; nothing moves after it."""
-        if self._live.is_started:
-            self._live.stop()
+        self.end()
         width = max(len(name) for name, _ in rows)
         for name, value in rows:
             self.say(f"{name:{width}}  {value}")

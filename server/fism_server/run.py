@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import os
-import signal
+import sys
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from fism_common.channel import SERVER
 from fism_common.errors import ConfigError, InterruptedRunError, StoppedError, StoreError
 from fism_common.moments import merge
 from fism_common.moments import scaling as scaling_of
+from fism_common.signals import on_interrupt
 from fism_common.steps import warn_if_not_covered
 from fism_server.access import Connections
 from fism_server.config import Absent
@@ -33,6 +34,7 @@ from fism_server.summary import Outcome, summarise, table, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
 
     from fism_common.exchange import Evaluation
     from fism_common.moments import Scaling
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from fism_server.progress import Progress
 
 _log = logging.getLogger(__name__)
+_SECONDS_FOR_LAST_CALLS = 1.0
+_INTERRUPTED = 130
 
 
 async def serve(
@@ -59,7 +63,7 @@ async def serve(
     ``on_listening`` is told the address, with the port that was taken. Raises InterruptedRunError after a first SIGINT
     or SIGTERM, with the state saved; a second one ends the process.
     """
-    with _interruptible():
+    with _interruptible(progress, job.out):
         try:
             summary = await _serve(job, access, progress, gauges, on_listening)
         except asyncio.CancelledError:
@@ -117,32 +121,39 @@ async def _serve(
         return await Run(job, progress, gauges, members, hub, journal, connections).run()
     finally:
         service.over = True
-        # A stream that is still open would make stop() wait for all of the grace: clients have hung up before.
-        await asyncio.gather(server.stop(limits.grace), health_server.stop(0))
+        # Clients have hung up before: what is still open is of somebody else.
+        await _unless_interrupted(asyncio.gather(server.stop(_SECONDS_FOR_LAST_CALLS), health_server.stop(0)))
         job.store.close()
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def _interruptible(progress: Progress, out: Path) -> Iterator[None]:
     """Let a first signal cancel the current task, and a second one end the process at once."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    task = asyncio.current_task()
     assert task is not None  # noqa: S101  # this is called from a coroutine
     signals = 0
 
-    def interrupt(number: int) -> None:
+    def interrupt() -> None:
         nonlocal signals
         signals += 1
         if signals > 1:
-            os._exit(128 + number)
+            progress.end()
+            print(f"interrupted twice; what was saved is in {out}", file=sys.stderr, flush=True)  # noqa: T201
+            os._exit(_INTERRUPTED)
         task.cancel()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, interrupt, signal.SIGINT)
-    try:
+    with on_interrupt(interrupt):
         yield
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
+
+
+async def _unless_interrupted(waiting: Awaitable[object]) -> None:
+    """Wait at the end of a run; an interrupt ends the wait, and changes nothing of what the run came to."""
+    try:
+        await waiting
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None:
+            task.uncancel()
 
 
 class Run:
@@ -175,7 +186,7 @@ class Run:
             self._hub.goodbye(finished=True, reason="the run is finished")
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
-                reason = "the run was interrupted"
+                reason = str(error) or "the run was interrupted"
             else:
                 reason = "others are away" if type(error) is StoppedError else "it failed"
                 reason += "; its coordinator knows more"
@@ -190,7 +201,7 @@ class Run:
             return summary
         finally:
             watch.cancel()
-            await self._hub.emptied(self._limits.grace)
+            await _unless_interrupted(self._hub.emptied(self._limits.grace))
 
     async def _run(self) -> dict[str, Any]:
         rounds = self._rounds = await self._begin()

@@ -93,8 +93,7 @@ class FederationService:
         """Let a client in, or tell it why not."""
         request = pb.JoinRequest()
         try:
-            raw = await self._first(context)
-            request = read_message(pb.JoinRequest, raw)
+            request = read_message(pb.JoinRequest, await self._first(context) or b"")
             if self.over:
                 raise MismatchError("the run is over")
             caller = self._identity(context)
@@ -121,7 +120,10 @@ class FederationService:
     async def Round(self, _: AsyncIterator[bytes], context: Stream) -> None:
         """Serve one client's stream until it ends."""
         try:
-            member = await self._open(context)
+            first = await self._first(context)
+            if first is None:
+                return  # it went before it said a word
+            member = self._open(first, context)
         except FismError as error:
             await self._refuse(context, error, "")
         tasks: list[asyncio.Task[tuple[Kind, str]]] = []
@@ -144,8 +146,7 @@ class FederationService:
     ) -> pb.StatusReply:
         """Tell a client of the run how far it is, and nobody else."""
         try:
-            raw = await self._first(context)
-            token = read_message(pb.StatusRequest, raw).token
+            token = read_message(pb.StatusRequest, await self._first(context) or b"").token
             self._members.check_member(token, self._identity(context))
         except FismError as error:
             await self._refuse(context, error, "")
@@ -172,19 +173,19 @@ class FederationService:
         self._connections.call(context.peer())
         return identity(context.auth_context(), secure=self._secure)
 
-    async def _open(self, context: Stream) -> Member:
+    def _open(self, raw: bytes, context: Stream) -> Member:
         """Return the member whose stream this is, as its first message shows."""
-        first = read_client_message(await self._first(context))[0]
+        first = read_client_message(raw)[0]
         if first.WhichOneof("kind") != "opening":
             raise ContractError("the first message of a stream is Opening")
         return self._members.open(first.opening.token, first.opening.shard_digest, self._identity(context))
 
     @staticmethod
-    async def _first(context: grpc.aio.ServicerContext[bytes, Response]) -> bytes:
-        """Return the first message of a call, empty if there is none; it must come soon."""
+    async def _first(context: grpc.aio.ServicerContext[bytes, Response]) -> bytes | None:
+        """Return the first message of a call, None if it ends without one; it must come soon."""
         try:
             async with asyncio.timeout(_SECONDS_TO_SPEAK):
-                return await _read(context) or b""
+                return await _read(context)
         except TimeoutError:
             raise NotJoinedError(f"no message in {_SECONDS_TO_SPEAK:g} s") from None
 

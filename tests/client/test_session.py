@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from fism_client.data.matrix import Matrix
 from fism_client.participant import Participant
 from fism_client.session import Session
 from fism_client.shard import Shard
-from fism_common.errors import ContractError, MismatchError, StoppedError
+from fism_common.errors import ContractError, MismatchError, NameTakenError, RefusedError, StoppedError
 from fism_common.pb import federation_pb2 as pb
 from fism_common.wire import pack
 
@@ -72,12 +73,49 @@ def test_another_run_at_the_address_is_noticed() -> None:
         session(address).run()
 
 
+def test_client_that_is_put_out_has_not_finished() -> None:
+    """Though it has the solution: the run waits for its answer."""
+    closing = pb.Closing(offset=0, x=pack(np.zeros(2)))
+    refused = pb.Refused(round=1, reason="F is too large", put_out=True)
+    stream = tuple(
+        pb.ServerMessage(**said).SerializeToString() for said in ({"closing": closing}, {"refused": refused})
+    )
+    told = pytest.raises(RefusedError, match="the server put this client out: F is too large")
+    with answering(PROBLEM.SerializeToString(), stream=stream) as address, told:
+        session(address).run()
+
+
+def test_name_is_tried_for_from_when_it_is_first_told_to_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the server could not be reached before."""
+    monkeypatch.setattr("fism_client.session._SECONDS_FOR_A_NAME", 1.0)
+    began, statuses = time.monotonic(), []
+
+    def join(_request: bytes, context: grpc.ServicerContext) -> bytes:
+        late = time.monotonic() - began > 2.0
+        statuses.append(late)
+        context.abort(grpc.StatusCode.ALREADY_EXISTS if late else grpc.StatusCode.UNAVAILABLE, "not now")
+
+    server = grpc.server(ThreadPoolExecutor(2))
+    methods: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {"Join": grpc.unary_unary_rpc_method_handler(join)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("fism.v1.Federation", methods),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with pytest.raises(NameTakenError, match="not now"):
+            session(f"127.0.0.1:{port}").run()
+    finally:
+        server.stop(None).wait()
+    assert statuses.count(True) > 1
+
+
 def test_goodbye_that_comes_during_a_pass_is_heard(caplog: pytest.LogCaptureFixture) -> None:
     """Also by a client whose answer can no longer be sent: it does not look for a server that has gone."""
     rows = 2_000_000  # a pass that is longer than the way of the goodbye
     order = pb.Order(round=1, attempt=1, gamma=1e-9, weight=0.0, x=pack(np.zeros(2)), h=pack(np.zeros(2)))
+    again = pb.Order(round=1, attempt=2, gamma=1e-9, weight=0.0, x=pack(np.zeros(2)), h=pack(np.zeros(2)))
     goodbye = pb.Goodbye(finished=False, reason="interrupted")
-    stream = tuple(pb.ServerMessage(**said).SerializeToString() for said in ({"order": order}, {"goodbye": goodbye}))
+    said = ({"order": order}, {"order": again}, {"goodbye": goodbye})
+    stream = tuple(pb.ServerMessage(**one).SerializeToString() for one in said)
     told = pytest.raises(StoppedError, match="the server stopped the run: interrupted")
     with answering(PROBLEM.SerializeToString(), stream=stream) as address, told:
         session(address, Shard.of(np.ones((rows, 2)), np.ones(rows))).run()

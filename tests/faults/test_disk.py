@@ -28,7 +28,7 @@ from ..federation.harness import (
     until,
 )
 
-ROUNDS = 1500
+ROUNDS = 2500
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ NOTICED = 25.0
 
 def test_client_frozen_beyond_the_rounds_limit_is_lost_and_comes_back(tmp_path: Path) -> None:
     """Its deadline ends the stream; thawed, it joins again, and the bytes are the same."""
-    given = federation(tmp_path, 2, rounds=2000)
+    given = federation(tmp_path, 2, rounds=3000)
     with (
         server(given.config, tmp_path / "run", *ROUND_LIMIT) as running,
         clients(running.address, given) as running_clients,
@@ -80,7 +80,7 @@ def test_client_that_misses_the_deadline_again_and_again_is_put_out(tmp_path: Pa
 @pytest.mark.long
 def test_frozen_client_is_noticed_by_its_silence(tmp_path: Path) -> None:
     """Long before the round's limit: it answers no ping."""
-    given = federation(tmp_path, 2, rounds=2000)
+    given = federation(tmp_path, 2, rounds=3000)
     with server(given.config, tmp_path / "run") as running, clients(running.address, given) as running_clients:
         until(lambda: rounds_done(tmp_path / "run") > 20)
         os.kill(running_clients["c1"].pid, signal.SIGSTOP)
@@ -94,7 +94,7 @@ def test_frozen_client_is_noticed_by_its_silence(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_frozen_server_is_noticed_and_held_against_nobody(tmp_path: Path) -> None:
     """Clients look for it; thawed after all limits, it goes on with all of them, though it may not wait for any."""
-    given = federation(tmp_path, 2, rounds=2000)
+    given = federation(tmp_path, 2, rounds=3000)
     limits = ("--set", "limits.round=10", "--set", "limits.absence=8", "--set", 'limits.absent="stop"')
     with server(given.config, tmp_path / "run", *limits) as running, clients(running.address, given) as running_clients:
         until(lambda: rounds_done(tmp_path / "run") > 20)

@@ -9,6 +9,7 @@ import pytest
 
 from ..federation.harness import assert_same_bytes, client, end, events, federation, rounds_done, server, until
 from ..federation.tap import Tap
+from .double import Double
 
 
 @pytest.mark.parametrize(
@@ -23,17 +24,21 @@ from ..federation.tap import Tap
 )
 def test_faulty_connection_changes_no_byte(fault: Callable[[Tap], None], noticed: str | None, tmp_path: Path) -> None:
     """A client behind a proxy that fails in the middle of rounds: it comes back by itself where it has to."""
-    given = federation(tmp_path, 2, rounds=600)
+    given = federation(tmp_path, 2, rounds=100)
     out = tmp_path / "run"
     with server(given.config, out) as running:
-        tap = Tap(running.address)
-        processes = [client(tap.address, "c0", given.files[0]), client(running.address, "c1", given.files[1])]
-        until(lambda: rounds_done(out) > 20)
+        tap, other = Tap(running.address), Double(running.address, "c1", given.files[1])
+        process = client(tap.address, "c0", given.files[0])
+        other.open()
+        order = other.answer_until(20)  # the run waits here until the fault is done
         fault(tap)
         if noticed:
             until(lambda: (noticed, "c0") in events(out))
-        assert [end(one)[0] for one in processes] == [0, 0]
+        other.send(other.right_answer(order))
+        assert other.finish().finished
+        assert end(process)[0] == 0
         assert running.end() == 0
+        other.close()
         tap.close()
     assert_same_bytes(out, given.solve())
     assert bool(events(out)) == bool(noticed)

@@ -81,7 +81,7 @@ def test_run_goes_on_without_clients_that_stay_away(tmp_path: Path) -> None:
 
 def test_client_that_is_back_in_time_stays_in(tmp_path: Path) -> None:
     """Nothing is left out, and no byte changes."""
-    given, out = federation(tmp_path, 2, rounds=1000), tmp_path / "run"
+    given, out = federation(tmp_path, 2, rounds=2500), tmp_path / "run"
     patient = ("--set", 'limits.absent="continue"', "--set", "limits.absence=30")
     with server(given.config, out, *patient) as running, clients(running.address, given) as running_clients:
         until(lambda: rounds_done(out) > 20)
@@ -125,7 +125,7 @@ def test_run_without_anybody_left_stops(tmp_path: Path) -> None:
 
 def test_stopped_run_is_resumed_to_the_same_bytes(tmp_path: Path) -> None:
     """Exit code 4 at both ends, the state saved; with its clients back it goes on."""
-    given, out = federation(tmp_path, 2, rounds=1500), tmp_path / "run"
+    given, out = federation(tmp_path, 2, rounds=2500), tmp_path / "run"
     with server(given.config, out, *STOP) as running, clients(running.address, given) as running_clients:
         until(lambda: rounds_done(out) > 20)
         running_clients["c1"].kill()
@@ -242,7 +242,7 @@ def test_waiting_is_said_every_thirty_seconds(tmp_path: Path) -> None:
 
 def test_events_are_told(tmp_path: Path) -> None:
     """By `fism events`, as text and as JSON, and counted in the summary."""
-    given, out = federation(tmp_path, 2, rounds=1000), tmp_path / "run"
+    given, out = federation(tmp_path, 2, rounds=2500), tmp_path / "run"
     with server(given.config, out) as running, clients(running.address, given) as running_clients:
         until(lambda: rounds_done(out) > 20)
         running_clients["c1"].kill()  # from here on the run waits, however long the others take
@@ -253,7 +253,7 @@ def test_events_are_told(tmp_path: Path) -> None:
         assert running.end() == 0
     told = json.loads(fism_command("events", out, "--json").stdout)
     assert [(one["kind"], one["client"]) for one in told] == [("lost", "c1"), ("refused", "x"), ("returned", "c1")]
-    assert all(20 <= one["round"] <= 1000 for one in told)
+    assert all(20 <= one["round"] <= 2500 for one in told)
     text = fism_command("events", out).stdout
     assert "refused   x: the run has its 2 clients, and 'x' is not one of them" in text
     assert json.loads((out / "summary.json").read_text())["events"] == {"lost": 1, "refused": 1, "returned": 1}

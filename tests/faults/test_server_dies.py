@@ -159,7 +159,7 @@ def test_what_cannot_be_resumed_is_told(interrupted: Path, tmp_path: Path) -> No
 
 def test_interrupted_local_run_is_resumed_to_the_same_bytes(tmp_path: Path) -> None:
     """`fism run --resume`, and a finished run is not resumed."""
-    given = federation(tmp_path, 2, rounds=1500)
+    given = federation(tmp_path, 2, rounds=2500)
     process = popen("run", given.config, "--out", tmp_path / "run")
     until(lambda: rounds_done(tmp_path / "run") > 5)
     interrupt(process)

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import fism
+from fism_server.presence import Presence
 
 STEPS = fism.PowerSteps(gamma=0.3, a=0.7, lam=0.8, b=0.2)
 BOUND = 2.0
@@ -235,6 +236,12 @@ def facts(out: Path, query: str) -> list[Any]:
         return database.execute(query).fetchall()
     finally:
         database.close()
+
+
+def present(out: Path) -> list[str]:
+    """Return who had an open stream when that was last written down."""
+    rows = facts(out, f"SELECT value FROM run WHERE key = '{Presence.KEY}'")
+    return [name for (value,) in rows for name in json.loads(value)["present"]]
 
 
 def events(out: Path) -> list[tuple[str, str]]:

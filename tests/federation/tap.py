@@ -56,8 +56,8 @@ class Tap:
 
     def cut(self) -> None:
         """Break every connection, as a router that restarts does."""
-        for pair in self._open:
-            for one in pair:
+        for near, far in self._open:
+            for one in (far, near):  # whoever forwards from near closes far, which would then only look open
                 with contextlib.suppress(OSError):
                     one.shutdown(socket.SHUT_RDWR)
 

@@ -17,7 +17,7 @@ from fism_client.data.loading import load
 from fism_common.source import Reading, Source
 from fism_server.plan import read_plan
 
-from .harness import client, end, fism_command, resumed, rounds_done, server, until
+from .harness import client, end, fism_command, present, resumed, rounds_done, server, until
 
 CONFIG = """
 [federation]
@@ -143,8 +143,7 @@ def test_client_with_other_columns_is_refused_with_a_table(folder: Path) -> None
     (folder / "east.csv").write_text(text.replace("seen", "last_seen").replace("\n1,", "\n1,x", 1))
     with server(folder / "tables.toml", folder / "run") as running:
         north = client(running.address, "north", folder / "north.csv", *HOW)
-        running.wait_for("waiting for east")
-        until(lambda: "north" not in running.lines[-1])
+        until(lambda: present(folder / "run") == ["north"])
         code, _, said = end(client(running.address, "east", folder / "east.csv", *HOW))
         assert code == 3
         assert "'east' has other columns than this federation:" in said

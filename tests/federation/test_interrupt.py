@@ -7,6 +7,7 @@ import os
 import signal
 import sqlite3
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -34,6 +35,20 @@ from .harness import (
 )
 
 LONG = 10**7
+SLOW = """
+import math
+import fism
+
+
+def value(z, b):
+    total = z
+    for i in range(10**11):
+        total += math.sin(total)
+    return total
+
+
+slow = fism.CustomLoss("slow", value, lambda z, b: z - b)
+"""
 
 
 def started(out: Path, config: Path) -> tuple[subprocess.Popen[str], list[int]]:
@@ -94,6 +109,66 @@ def test_interrupted_server_waits_for_its_clients_to_hang_up(tmp_path: Path) -> 
         double.close()
 
 
+def test_finished_run_stays_finished_when_its_end_is_interrupted(tmp_path: Path) -> None:
+    """While the server waits for a client that does not hang up: the model is there, and so are summary and report."""
+    given, out = federation(tmp_path, 1), tmp_path / "run"
+    with server(given.config, out) as running:
+        double = Double(running.address, "c0", given.files[0])
+        double.open()
+        until_closing(double)
+        until((out / "summary.json").exists)
+        interrupt(running.process)
+        assert running.end() == 0
+        running.wait_for(r"model +")
+        assert (out / "report.html").exists()
+        double.close()
+
+
+def test_failed_run_says_why_when_its_end_is_interrupted(tmp_path: Path) -> None:
+    """And not that it was interrupted."""
+    given, out = federation(tmp_path, 2, rounds=LONG), tmp_path / "run"
+    stop = ("--set", 'limits.absent="stop"', "--set", "limits.absence=0.5")
+    with server(given.config, out, *stop) as running:
+        slow, lost = (Double(running.address, f"c{i}", given.files[i]) for i in range(2))
+        for one in (slow, lost):
+            one.open()
+        slow.answer_until(1)
+        lost.close()
+        until(lambda: ("stopped", "") in events(out))
+        interrupt(running.process)
+        assert running.end() == 4
+        running.wait_for("error: c1 away for over 0.5 s, and limits.absent says to stop")
+        slow.close()
+
+
+def test_client_that_comes_after_the_solution_gets_it(tmp_path: Path) -> None:
+    """A new process of one that had answered, while the server waits for another one to hang up."""
+    given, out = federation(tmp_path, 2), tmp_path / "run"
+    with server(given.config, out, "--set", "limits.grace=60") as running:
+        slow, gone = (Double(running.address, f"c{i}", given.files[i]) for i in range(2))
+        for one in (slow, gone):
+            one.open()
+        closings = threading.Thread(target=until_closing, args=[slow])
+        closings.start()
+        until_closing(gone)
+        closings.join()
+        until((out / "summary.json").exists)
+        gone.close()
+        code, _, said = end(client(running.address, "c1", given.files[1], "--save", tmp_path / "mine.npz"))
+        assert code == 0, said
+        assert (tmp_path / "mine.npz").exists()
+        slow.finish()
+        assert running.end() == 0
+        slow.close()
+
+
+def until_closing(double: Double) -> None:
+    """Answer all orders and the solution, and do not hang up."""
+    while (message := double.receive()).HasField("order"):
+        double.send(double.right_answer(message.order))
+    double.send(double.right_closing(message.closing))
+
+
 def test_client_that_comes_back_to_an_interrupted_server_hears_goodbye(tmp_path: Path) -> None:
     """While the server waits for another one to hang up."""
     given = federation(tmp_path, 2, rounds=LONG)
@@ -151,7 +226,10 @@ def test_killed_run_leaves_no_client_behind(tmp_path: Path) -> None:
 
 
 def test_client_may_be_told_to_end_at_any_moment(tmp_path: Path) -> None:
-    """While it joins, opens its stream, waits for others: it goes, and the next one of its name is let in."""
+    """While it joins, opens its stream, waits for others: it goes, and the next one of its name is let in.
+
+    Nobody is refused for it.
+    """
     given = federation(tmp_path, 2)
     who = Participant("c0", Matrix("rows", read_npz(given.files[0])))
 
@@ -169,7 +247,34 @@ def test_client_may_be_told_to_end_at_any_moment(tmp_path: Path) -> None:
 
     with server(given.config, tmp_path / "run") as running:
         asyncio.run(go_often())
-        assert running.process.poll() is None
+        processes = [client(running.address, f"c{i}", given.files[i]) for i in range(2)]
+        assert [end(process)[0] for process in processes] == [0, 0]
+        assert running.end() == 0
+    assert "refused" not in {kind for kind, _ in events(tmp_path / "run")}
+
+
+def test_client_in_a_long_pass_leaves_when_it_is_told_to(tmp_path: Path) -> None:
+    """It says so, and does not wait for the pass."""
+    given = federation(tmp_path, 1)
+    (tmp_path / "own.py").write_text(SLOW)
+    with server(given.config, tmp_path / "run", "--set", "inner.loss=own:slow") as running:
+        (tmp_path / "client.toml").write_text(
+            f'server = "{running.address}"\nname = "c0"\ndata = "{given.files[0]}"\nloss = "own:slow"\n'
+        )
+        process = popen("client", tmp_path / "client.toml")
+        running.wait_for("the rounds begin")
+        began = cpu_seconds(process.pid)
+        until(lambda: cpu_seconds(process.pid) > began + 0.5)
+        process.terminate()
+        code, _, said = end(process)
+        assert (code, said.splitlines()[-1]) == (130, "interrupted")
+        running.wait_for(r"left: interrupted client=c0")
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return how long a process has computed."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def test_client_that_is_told_to_end_says_that_it_leaves(tmp_path: Path) -> None:
