@@ -1,15 +1,16 @@
-"""A client's stream to the server: everything is read as it comes, one message is written at a time."""
+"""A client's stream to the server: read ahead where that matters, written one message at a time."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
 import grpc
 import grpc.aio
 
-from fism_common.errors import ContractError, MismatchError, RefusedError
+from fism_common.errors import MismatchError, RefusedError
 from fism_common.pb import federation_pb2 as pb
 from fism_common.wire import read_server_message
 
@@ -45,39 +46,54 @@ class TakenError(Exception):
 class ServerStream:
     """The stream of a client that has joined.
 
-    A task of its own reads: gRPC forgets what it has not read when a write fails, and that may be a goodbye.
+    While something long is done it is read ahead: gRPC forgets what it has not read when a write fails, and that may be
+    a goodbye.
     """
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         """Begin a call, on which ``open`` says the first word."""
         # As bytes: long messages are written and read without protobuf's copies, and errors in them are ours to tell.
         self._call: grpc.aio.StreamStreamCall[bytes, bytes] = channel.stream_stream("/fism.v1.Federation/Round")()
-        self._inbox: asyncio.Queue[Received | ContractError | None] = asyncio.Queue(_MOST_READ_AHEAD)
-        self._goodbye = asyncio.Event()
+        self._ahead: deque[Received | None] = deque()
+        self._reading: asyncio.Task[Received | None] | None = None
+        """A read that has begun ahead of its time."""
         self._writing = asyncio.Lock()  # gRPC takes one write at a time, and loses a second
-        self._reading: asyncio.Task[None] | None = None
 
     async def open(self, opening: pb.Opening) -> None:
         """Say who this is; where that cannot be said, the stream has ended."""
-        self._reading = asyncio.create_task(self._read())
         await self.write([pb.ClientMessage(opening=opening).SerializeToString()])
 
     async def messages(self) -> AsyncIterator[Received]:
         """Yield the server's messages until the stream ends; raise ContractError for one that is none."""
-        while (received := await self._inbox.get()) is not None:
-            if isinstance(received, ContractError):
-                raise received
+        while True:
+            if self._ahead:
+                received = self._ahead.popleft()
+            elif self._reading is not None:
+                received = await self._reading
+                self._reading = None
+            else:
+                received = await self._read()
+            if received is None:
+                return
             yield received
 
     async def unless_goodbye(self, work: Awaitable[T]) -> T | None:
         """Return what ``work`` gives; None if the server says goodbye before, whereupon it is not waited for."""
-        working, parting = asyncio.ensure_future(work), asyncio.ensure_future(self._goodbye.wait())
+        working = asyncio.ensure_future(work)
         try:
-            await asyncio.wait([working, parting], return_when=asyncio.FIRST_COMPLETED)
-            return working.result() if working.done() else None
+            while not working.done() and len(self._ahead) < _MOST_READ_AHEAD:
+                self._reading = self._reading or asyncio.create_task(self._read())
+                await asyncio.wait([working, self._reading], return_when=asyncio.FIRST_COMPLETED)
+                if self._reading.done():
+                    received, self._reading = self._reading.result(), None
+                    self._ahead.append(received)
+                    if received is None:
+                        break
+                    if received[0].HasField("goodbye"):
+                        return None
+            return await working
         finally:
             working.cancel()
-            parting.cancel()
 
     async def write(self, messages: Iterable[bytes]) -> bool:
         """Send these; return whether the stream took them."""
@@ -109,18 +125,13 @@ class ServerStream:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
 
-    async def _read(self) -> None:
+    async def _read(self) -> Received | None:
+        """Return the next message; None at the end of the stream, which gRPC's own types forget."""
         try:
-            while isinstance(received := await self._call.read(), bytes):  # at the end it is none
-                message = read_server_message(received)
-                if message[0].HasField("goodbye"):
-                    self._goodbye.set()
-                await self._inbox.put(message)
-        except ContractError as error:
-            await self._inbox.put(error)
+            received: object = await self._call.read()
         except _ENDED:
-            pass
-        await self._inbox.put(None)
+            return None
+        return read_server_message(received) if isinstance(received, bytes) else None
 
 
 def what_it_means(code: grpc.StatusCode, details: str | None) -> Exception:
