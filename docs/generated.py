@@ -91,7 +91,9 @@ def _kind(option: Any) -> str:  # noqa: ANN401
 
 def _default(option: Any) -> str:  # noqa: ANN401
     value = option.default
-    if option.required or value in (None, [], (), "", False) or callable(value) or "default:" in (option.help or ""):
+    if isinstance(option.show_default, str):
+        return _cell(option.show_default)
+    if option.required or value in (None, [], (), "", False) or callable(value):
         return ""
     return f"`{value}`"
 

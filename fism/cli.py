@@ -69,11 +69,11 @@ def run(
 
 @app.command()
 def compare(
-    config: Annotated[Path, typer.Argument(help="A run's TOML file with the table [local].")],
+    config: Annotated[Path, typer.Argument(help="A run's TOML file, with a table local of shards.")],
     out: Annotated[Path, typer.Option(help="The folder of the table and the plot.")] = Path("compare"),
     methods: Annotated[list[str], typer.Option("--method", help="One of them; else all that fit.")] = [],  # noqa: B006
     reference: Annotated[
-        Path | None, typer.Option(help="The solution, .npy, or .npz with x; else FISM's own in 20 times the rounds.")
+        Path | None, typer.Option(help="The solution, .npy, or .npz with x; else the least F met, and H of a long run.")
     ] = None,
     overrides: Overrides = [],  # noqa: B006
 ) -> None:

@@ -58,7 +58,7 @@ def tables(folder: Path) -> dict[str, Columns]:
     run = Reader(folder).read()
     rounds: Columns = dict(run.rounds)
     rounds["round"] = rounds["round"].astype(np.int64)
-    rounds["elapsed"] = rounds["seconds"].cumsum()
+    rounds["elapsed"] = rounds["seconds"].cumsum() - rounds["seconds"]  # when it began: F and H are those before it
     answers = every_answer(folder)  # a run under way may have gone on
     known = answers["round"] <= rounds["round"].max(initial=0)
     found = {

@@ -27,7 +27,7 @@ class Format(StrEnum):
 def report(
     run: Folder,
     out: Annotated[
-        Path | None, typer.Option(help="The file to write.  [default: report.html in the run's folder]")
+        Path | None, typer.Option(show_default="report.html in the run's folder", help="The file to write.")
     ] = None,
     pictures: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Also write the plots, as PNG and SVG.")
@@ -91,7 +91,7 @@ def export(
     run: Folder,
     form: Annotated[Format, typer.Option("--format", help="Of the files.")] = Format.CSV,
     out: Annotated[
-        Path | None, typer.Option(help="The folder of the files.  [default: export in the run's folder]")
+        Path | None, typer.Option(show_default="export in the run's folder", help="The folder of the files.")
     ] = None,
 ) -> None:
     """Write a run's rounds, times, clients, events, evaluations and coefficients as tables."""

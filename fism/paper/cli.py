@@ -17,29 +17,38 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Run the paper's experiments again: tables and plots in a folder.")
 
-Out = Annotated[Path, typer.Option(help="The folder of the tables and plots.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(show_default="paper/NAME, or paper/NAME-quick", help="The folder of the tables and plots."),
+]
 Quick = Annotated[bool, typer.Option("--quick", help="A small part, in under a minute.")]
-Runs = Annotated[int, typer.Option(min=1, help="Random instances, or orders of the data, to average over.")]
+Runs = Annotated[
+    int | None,
+    typer.Option(
+        min=1, show_default="10, or 2 with --quick", help="Random instances, or orders of the data, to average over."
+    ),
+]
 
 
 @app.command()
-def location(out: Out = Path("paper/location"), quick: Quick = False, runs: Runs = 10) -> None:
+def location(out: Out = None, quick: Quick = False, runs: Runs = None) -> None:
     """Section IV.B, Table I: the location problem, IR-IG against FISM on 1, 2, 4 and 8 clients."""
     with command(), bars() as tick:
         from fism.paper.location import location as run
 
-        run(out, quick=quick, runs=runs, tick=tick)
-        told(out, "location.md")
+        folder = _folder("location", out, quick=quick)
+        run(folder, quick=quick, runs=runs, tick=tick)
+        told(folder, "location.md")
 
 
 @app.command()
 def mnist(
-    out: Out = Path("paper/mnist"),
+    out: Out = None,
     data: Annotated[
         Path | None, typer.Option(envvar="FISM_DATA", help="The folder of MNIST's IDX files; else it is downloaded.")
     ] = None,
     quick: Quick = False,
-    runs: Runs = 10,
+    runs: Runs = None,
 ) -> None:
     """Section IV.A: zeros and ones of MNIST, IR-IG against FISM on 1, 2, 4 and 8 clients."""
     with command(), bars() as tick:
@@ -49,28 +58,36 @@ def mnist(
         if data is None:
             data = cache_folder()
             download(data, tick)
-        run(out, data, quick=quick, runs=runs, tick=tick)
-        told(out, "mnist.md")
+        folder = _folder("mnist", out, quick=quick)
+        run(folder, data, quick=quick, runs=runs, tick=tick)
+        told(folder, "mnist.md", "mnist-lead.md")
 
 
 @app.command()
-def gamma(out: Out = Path("paper/gamma"), quick: Quick = False) -> None:
+def gamma(out: Out = None, quick: Quick = False) -> None:
     """Try other steps on the location problem: the same for all methods, and each with its best."""
     with command(), bars() as tick:
         from fism.paper.gamma import gammas as run
 
-        run(out, quick=quick, tick=tick)
-        told(out, "gamma.md")
+        folder = _folder("gamma", out, quick=quick)
+        run(folder, quick=quick, tick=tick)
+        told(folder, "gamma.md")
 
 
 @app.command()
-def theory(out: Out = Path("paper/theory"), quick: Quick = False) -> None:
+def theory(out: Out = None, quick: Quick = False) -> None:
     """Check the theorems and remarks: convergence, the rate, subgradients and time of a round."""
     with command(), bars() as tick:
         from fism.paper.theory import theory as run
 
-        run(out, quick=quick, tick=tick)
-        told(out, "convergence.md", "rate.md", "subgradients.md", "round.md")
+        folder = _folder("theory", out, quick=quick)
+        run(folder, quick=quick, tick=tick)
+        told(folder, "convergence.md", "rate.md", "subgradients.md", "round.md")
+
+
+def _folder(name: str, out: Path | None, *, quick: bool) -> Path:
+    """Return where an experiment is written: a quick one not over one that took long."""
+    return out or Path("paper") / (f"{name}-quick" if quick else name)
 
 
 @contextmanager

@@ -48,6 +48,11 @@ CONTESTANTS = [
 FEDERATED = [one for one in CONTESTANTS if one.method is Method.FISM]
 
 
+def usual_runs(*, quick: bool) -> int:
+    """Return over how many runs a figure is averaged, where nothing else is asked for."""
+    return 2 if quick else 10
+
+
 def in_workers(work: Callable[..., T], arguments: Sequence[tuple[Any, ...]]) -> Iterator[T]:
     """Yield what ``work`` makes of each of the arguments, as they come: in two processes, each with one thread."""
     spawn = multiprocessing.get_context("spawn")  # a process that speaks gRPC is never forked

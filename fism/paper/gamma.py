@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
     from fism_common.vectors import Vector
 
-GAMMAS = (0.002, 0.005, 0.007, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+SHARES = (0.002, 0.003, 0.004, 0.005, 0.006, 0.007, 0.008, 0.01, 0.014, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""gamma / S: a mean over S clients moves like a step of that, so that one grid is as fine for all."""
+PAPER = 1.0
+"""The paper's gamma, whatever S is."""
 ROUNDS = 4000
 NEAR = 1e-5
 """The gap to reach, relative to the least F of all runs: the stop rule would stop short steps wherever they are."""
@@ -32,6 +35,7 @@ class Row:
 
     method: str
     gamma: float
+    gamma_per_client: float
     rounds: int | None
     seconds: float | None
     """Of the critical path: that many rounds, by the median of one."""
@@ -58,8 +62,9 @@ class Course:
 def gammas(folder: Path, *, quick: bool = False, tick: Callable[[str, int, int], None] = lambda *_: None) -> list[Row]:
     """Try all steps on one instance of the location problem; write a table and a plot to ``folder``."""
     new_folder(folder)
-    m, values = (1000, GAMMAS[6:10]) if quick else (10_000, GAMMAS)
-    tasks = [(m, i, gamma) for gamma in values for i in range(len(CONTESTANTS))]
+    m, shares = (1000, (0.02, 0.04, 0.06, 0.1, 0.2)) if quick else (10_000, SHARES)
+    values = [sorted({PAPER, *(round(one.clients * share, 6) for share in shares)}) for one in CONTESTANTS]
+    tasks = [(m, i, gamma) for i in range(len(CONTESTANTS)) for gamma in values[i]]
     courses: dict[tuple[int, float], Course] = {}
     for found in in_workers(follow, tasks):
         courses[found.contestant, found.gamma] = found
@@ -67,12 +72,12 @@ def gammas(folder: Path, *, quick: bool = False, tick: Callable[[str, int, int],
     limit = min(float(course.inner.min()) for course in courses.values()) * (1 + NEAR)
     rows = []
     for i, one in enumerate(CONTESTANTS):
-        near = {gamma: rounds for gamma in values if (rounds := courses[i, gamma].rounds_to(limit)) is not None}
+        near = {gamma: rounds for gamma in values[i] if (rounds := courses[i, gamma].rounds_to(limit)) is not None}
         best = min(near, key=lambda gamma: (near[gamma], gamma), default=None)
-        for gamma in values:
+        for gamma in values[i]:
             course, rounds = courses[i, gamma], near.get(gamma)
             seconds = None if rounds is None else rounds * course.seconds
-            rows.append(Row(one.name, gamma, rounds, seconds, gamma == best, course.stopped))
+            rows.append(Row(one.name, gamma, gamma / one.clients, rounds, seconds, gamma == best, course.stopped))
     write_table(folder, "gamma", rows)
     draw(folder, rows)
     return rows

@@ -10,7 +10,7 @@ import numpy as np
 
 from fism.methods import Method
 from fism.paper import literal
-from fism.paper.contest import CONTESTANTS, FEDERATED, Contestant, in_workers, mean_of
+from fism.paper.contest import CONTESTANTS, FEDERATED, Contestant, in_workers, mean_of, usual_runs
 from fism.paper.federation import over_grpc
 from fism.paper.output import legend, new_folder, plot, write_table
 from fism.problem import Problem
@@ -107,7 +107,11 @@ class Row:
 
 
 def location(
-    folder: Path, *, quick: bool = False, runs: int = 10, tick: Callable[[str, int, int], None] = lambda *_: None
+    folder: Path,
+    *,
+    quick: bool = False,
+    runs: int | None = None,
+    tick: Callable[[str, int, int], None] = lambda *_: None,
 ) -> list[Row]:
     """Measure Table I, or with ``quick`` a part of it; write it to ``folder``, with all runs, and draw it.
 
@@ -115,7 +119,7 @@ def location(
     """
     new_folder(folder)
     cells = [(10, 500), (10, 1000)] if quick else list(PAPER)
-    runs = min(runs, 2) if quick else runs
+    runs = runs or usual_runs(quick=quick)
     tasks = [(n, m, run) for run in range(runs) for n, m in cells]
     measured: list[Measured] = []
     for found in in_workers(measure, tasks):
@@ -217,4 +221,7 @@ def draw(folder: Path, rows: Sequence[Row]) -> None:
                 ax.loglog(m, [row.critical_path for row in its], label=one.name, ms=4, **one.style)
                 ax.loglog(m, [row.paper for row in its], ms=3, alpha=0.35, **one.style)
             ax.set(title=f"n = {n}", xlabel="balls m", ylabel="seconds to the stop")
+            sizes = sorted({row.m for row in rows})
+            ax.set_xticks(sizes, [str(size) for size in sizes])
+            ax.minorticks_off()
         legend(axes, "ours, by critical path;\npale: the paper's")

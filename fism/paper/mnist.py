@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fism.paper.contest import CONTESTANTS, Contestant, in_workers
+from fism.paper.contest import CONTESTANTS, Contestant, in_workers, usual_runs
 from fism.paper.digits import read_digits
 from fism.paper.output import legend, new_folder, plot, write_table
 from fism.problem import Problem
@@ -57,16 +57,18 @@ class Time:
 
 @dataclass(frozen=True)
 class Point:
-    """A method before a round: mean and spread (standard deviation) over the runs."""
+    """A method after so many rounds: mean, least and most over the runs."""
 
     method: str
-    round: int
+    rounds: int
     critical_path: float
     one_process: float
     loss: float
-    loss_spread: float
+    loss_least: float
+    loss_most: float
     accuracy: float
-    accuracy_spread: float
+    accuracy_least: float
+    accuracy_most: float
 
 
 @dataclass(frozen=True)
@@ -96,14 +98,14 @@ def mnist(
     data: Path,
     *,
     quick: bool = False,
-    runs: int = 10,
+    runs: int | None = None,
     tick: Callable[[str, int, int], None] = lambda *_: None,
 ) -> list[Final]:
     """Run all methods for 200 rounds on samples of all sizes; write tables and plots to ``folder``."""
     new_folder(folder)
     read_digits(data)  # what is wrong with it is said here, and not by a worker
     sizes = (1000, 3000) if quick else SIZES
-    runs = min(runs, 2) if quick else runs
+    runs = runs or usual_runs(quick=quick)
     tasks = [(data, m, run) for run in range(runs) for m in reversed(sizes)]
     courses: list[Course] = []
     for found in in_workers(follow, tasks):
@@ -169,13 +171,15 @@ def _point(method: str, k: int, its: Sequence[Course]) -> Point:
     loss, accuracy = (np.array([getattr(one, name)[k] for one in its]) for name in ("loss", "accuracy"))
     return Point(
         method,
-        k + 1,
+        k,
         critical_path=float(np.mean([one.critical[k] for one in its])),
         one_process=float(np.mean([one.seconds[k] for one in its])),
         loss=float(loss.mean()),
-        loss_spread=float(loss.std()),
+        loss_least=float(loss.min()),
+        loss_most=float(loss.max()),
         accuracy=float(accuracy.mean()),
-        accuracy_spread=float(accuracy.std()),
+        accuracy_least=float(accuracy.min()),
+        accuracy_most=float(accuracy.max()),
     )
 
 
@@ -200,22 +204,24 @@ def draw_time(folder: Path, times: Sequence[Time]) -> None:
 
 
 def draw_course(folder: Path, points: Sequence[Point]) -> None:
-    """Draw accuracy and loss against the critical path's seconds, and against rounds."""
+    """Draw accuracy and loss against the critical path's seconds, and against rounds; the bands hold all runs."""
     for what, label in (("accuracy", "test accuracy"), ("loss", "train loss, mean over rows")):
         with plot(folder, f"mnist-{what}", 2) as axes:
-            for ax, over in zip(axes, ("critical_path", "round"), strict=True):
+            for ax, over in zip(axes, ("critical_path", "rounds"), strict=True):
                 for one in CONTESTANTS:
-                    _draw_line(ax, one, [point for point in points if point.method == one.name], over, what)
+                    # From the first round on: a logarithmic axis has no place for the start.
+                    _draw_line(ax, one, [point for point in points if point.method == one.name][1:], over, what)
                 ax.set(xlabel="seconds, critical path" if over == "critical_path" else "rounds", ylabel=label)
+                ax.set_xscale("log")
                 if what == "loss":
                     ax.set_yscale("log")
                 else:
-                    ax.set_ylim(0.97, 1.001)
+                    ax.set_ylim(0.99, 1.0005)
             legend(axes)
 
 
 def _draw_line(ax: Axes, one: Contestant, its: Sequence[Point], over: str, what: str) -> None:
     x = [getattr(point, over) for point in its]
-    mean, spread = (np.array([getattr(point, name) for point in its]) for name in (what, f"{what}_spread"))
+    mean, least, most = ([getattr(point, name) for point in its] for name in (what, f"{what}_least", f"{what}_most"))
     ax.plot(x, mean, label=one.name, **{**one.style, "marker": None})
-    ax.fill_between(x, np.maximum(mean - spread, mean / 10), mean + spread, color=one.style["color"], alpha=0.12, lw=0)
+    ax.fill_between(x, least, most, color=one.style["color"], alpha=0.12, lw=0)

@@ -29,7 +29,7 @@ Config = Annotated[Path | None, typer.Argument(help="The run's TOML file; not ne
 Overrides = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key: --set steps.gamma=5.")
 ]
-Out = Annotated[Path | None, typer.Option(help="The run's folder, new or empty.  [default: runs/NAME-TIME]")]
+Out = Annotated[Path | None, typer.Option(show_default="runs/NAME-TIME", help="The run's folder, new or empty.")]
 Resume = Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with the run in this folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]

@@ -61,7 +61,8 @@ def new_job(plan: Plan, out: Path) -> Job:
 def resumed_job(out: Path, config: Path | None = None, overrides: Sequence[str] = ()) -> Job:
     """Return the run in ``out``, to go on where it was saved.
 
-    Its configuration is the one that it began with, or ``config`` if that says the same, but for what is in _FREE.
+    Its configuration is the one that it began with, or ``config`` if that says the same but for limits, security and
+    local.
     """
     store = Store.open(out)
     try:

@@ -47,7 +47,7 @@ def test_lead_is_counted_at_the_same_moments() -> None:
     """A run that is twice as fast and loses as much a round is ahead until both have ended; not one that is as fast."""
     names = {"S = 4": 0.5, "S = 8": 1.0, "IR-IG": 1.0, "S = 1": 1.0, "S = 2": 1.0}
     points = [
-        mnist.Point(name, k + 1, k * pace, 0.0, 1000.0 - k, 0.0, 1.0, 0.0)
+        mnist.Point(name, k, k * pace, 0.0, 1000.0 - k, 0.0, 0.0, 1.0, 0.0, 0.0)
         for name, pace in names.items()
         for k in range(mnist.ROUNDS + 1)
     ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import fism
 from fism.paper import theory
 from fism.paper.known import Known, absolute_deviations, least_squares, two_balls
 from fism_client.local_pass import LocalPass
@@ -62,6 +64,28 @@ def test_subgradients_are_m_plus_one_against_two_m() -> None:
     for count in theory.count():
         assert count.of_inner + count.of_outer == count.by_the_paper
     assert [count.by_the_paper for count in theory.count()] == [40, 21]
+
+
+@pytest.mark.parametrize("outer", [fism.SquaredNorm(), theory.Asked()], ids=["compiled", "row by row"])
+@pytest.mark.parametrize("method", ["fism", "ir-ig"])
+def test_a_round_asks_for_one_subgradient_of_f_a_row(method: str, outer: fism.OuterObjective) -> None:
+    """Counted where the kernels ask for it; a last pass that goes nowhere tells F at the answer."""
+    calls = 0
+
+    @ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)  # type: ignore[untyped-decorator]  # ctypes has no type for it
+    def counted(residual: float) -> float:
+        nonlocal calls
+        calls += 1
+        return residual
+
+    loss = fism.CustomLoss("counted", lambda z, b: (z - b) ** 2 / 2, lambda z, b: counted(z - b))
+    shards = [(np.ones((rows, 2)), np.ones(rows)) for rows in (3, 4)]
+    problem = fism.Problem(loss, fism.Box(-1, 1), outer)
+    steps = fism.PowerSteps(gamma=0.1, a=0.7, lam=1.0, b=0.2)
+    result = fism.solve(problem, shards, steps=steps, rounds=5, method=method)
+    of_outer = 1 if method == "fism" else 7
+    assert calls == (5 + 1) * 7
+    assert result.subgradients == 5 * (7 + of_outer)
 
 
 @pytest.mark.long

@@ -110,7 +110,7 @@ def _progress(run: Snapshot) -> Section | None:
     rounds = run.rounds
     if not len(rounds["round"]):
         return None
-    elapsed = rounds["seconds"].cumsum()
+    elapsed = rounds["seconds"].cumsum() - rounds["seconds"]  # when the round began, as F and H are those before it
 
     def curve(key: str, title: str, label: str, scale: Scale = Scale.CHOSEN) -> Plot:
         kept = thinned(rounds[key])
@@ -226,7 +226,7 @@ def _quality(run: Snapshot) -> Section | None:
     counted = run.qualities[0].right is not None
     values = np.array([(one.right or 0) / one.rows if counted else one.loss / one.rows for one in run.qualities])
     at = np.array([one.round for one in run.qualities], float)
-    elapsed = run.rounds["seconds"].cumsum()
+    elapsed = run.rounds["seconds"].cumsum() - run.rounds["seconds"]
     kept = thinned(values)
     seconds = elapsed[np.minimum(at[kept].astype(int), len(elapsed)) - 1]
     title = "Share of held-out rows that are right" if counted else "Mean loss on held-out rows"
