@@ -101,7 +101,7 @@ class Session:
             self._leaving.add_done_callback(lambda _: task.cancel())
 
     async def take_part(self) -> Vector:
-        """Do what ``run`` does, beside other sessions. A worker's pass holds up all of them: a pass is not awaited."""
+        """Do what ``run`` does, beside other sessions; a short pass holds up all of them."""
         try:
             return await self._stay_connected()
         except (RefusedError, StoppedError) as error:
