@@ -60,6 +60,7 @@
     };
     layout.yaxis = {
       ...axisStyle(plain(plot.label)),
+      nticks: 6,
       type: positive && (plot.scale === "log" || (plot.scale === "chosen" && logarithmic)) ? "log" : "linear",
       exponentformat: "power",
       ...(plot.kind === "areas" ? { rangemode: "tozero" } : {}),
