@@ -50,9 +50,9 @@ def answering(*joins: bytes, stream: tuple[bytes, ...] = ()) -> Iterator[str]:
         server.stop(None).wait()
 
 
-def session(address: str, shard: Shard = SHARD) -> Session:
+def session(address: str, shard: Shard = SHARD, patience: float = 5.0) -> Session:
     """Return a client."""
-    return Session(address, Participant("a", Matrix("rows", shard)), patience=5)
+    return Session(address, Participant("a", Matrix("rows", shard)), patience=patience)
 
 
 @pytest.mark.parametrize("joins", [(b"\xff",), (PROBLEM.SerializeToString(),)], ids=["join", "stream"])
@@ -102,7 +102,7 @@ def test_name_is_tried_for_from_when_it_is_first_told_to_be_taken(monkeypatch: p
     server.start()
     try:
         with pytest.raises(NameTakenError, match="not now"):
-            session(f"127.0.0.1:{port}").run()
+            session(f"127.0.0.1:{port}", patience=60.0).run()
     finally:
         server.stop(None).wait()
     assert statuses.count(True) > 1
