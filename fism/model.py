@@ -126,7 +126,7 @@ class Model:
         """Return the rows of a file as the model was fitted on them."""
         names = [column.name for column in self._fitted.recipe.features]
         if names and reading.label in names:
-            raise DataError(f"the label {reading.label!r} is one of the columns that the model predicts from")
+            raise DataError(f"the label {reading.label!r} is a column that the model predicts from; name another one")
         if names and reading.features is None and source.query is None:
             reading = reading.model_copy(update={"features": names, "drop": []})
         elif not names and reading.columns is None and is_svmlight(Path(source.data or "")):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ import fism
 from ..federation.harness import (
     Federation,
     assert_same_bytes,
+    children,
     client,
     clients,
     end,
@@ -20,6 +23,7 @@ from ..federation.harness import (
     facts,
     federation,
     fism_command,
+    popen,
     resumed,
     rounds_done,
     server,
@@ -91,6 +95,23 @@ def test_client_that_is_back_in_time_stays_in(tmp_path: Path) -> None:
         assert [end(one)[0] for one in running_clients.values()] == [0, 0]
         assert running.end() == 0
     assert_same_bytes(out, given.solve())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("policy", ["wait", "continue"])
+def test_local_run_goes_on_without_a_dead_client_if_it_is_told_to(policy: str, tmp_path: Path) -> None:
+    """Else it ends, and says how to go on: nobody would start the client again."""
+    given, out = federation(tmp_path, 2, rounds=20_000), tmp_path / "run"
+    limits = ("--set", f'limits.absent="{policy}"', "--set", "limits.absence=0.5")
+    process = popen("run", given.config, "--out", out, *limits)
+    until(lambda: rounds_done(out) > 20)
+    os.kill(children(process.pid)[1], signal.SIGKILL)
+    code, _, said = end(process)
+    assert "client-0002 was ended by SIGKILL" in said
+    if policy == "continue":
+        assert (code, list(left_out(out))) == (0, ["client-0002"])
+    else:
+        assert (code, f"go on with fism run --resume {out}" in said) == (4, True)
 
 
 def test_change_of_clients_survives_the_server(tmp_path: Path) -> None:
