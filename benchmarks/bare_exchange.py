@@ -16,9 +16,9 @@ import grpc
 import grpc.aio
 import numpy as np
 
-from fism_common.channel import CHANNEL, SERVER
-from fism_common.pb import federation_pb2 as pb
-from fism_common.wire import SLICE
+from fism_common.wire.channel import CHANNEL, SERVER
+from fism_common.wire.codec import SLICE
+from fism_common.wire.pb import federation_pb2 as pb
 
 METHOD = "/bare.Exchange/Round"
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fism_client.data.matrix import Matrix
-from fism_client.participant import Participant
-from fism_client.session import Session
-from fism_client.shard import Shard
+from fism_client.data.shard import Shard
+from fism_client.session.participant import Participant
+from fism_client.session.session import Session
 from fism_common.exchange import Evaluation, Order, Reply
-from fism_common.tls import TlsFiles
+from fism_common.wire.tls import TlsFiles
 
 if TYPE_CHECKING:
-    from fism_common.moments import Scaling
-    from fism_common.sets import ConstraintSet
-    from fism_common.terms import NamedLoss
+    from fism_common.data.moments import Scaling
+    from fism_common.problem.sets import ConstraintSet
     from fism_common.vectors import Vector
+    from fism_common.wire.terms import NamedLoss
 
 
 class Idle:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fism_client.data.duck import connect
+from fism_client.data.readers.duck import connect
 from timing import Ratio
 
 ROWS, COLUMNS = 1_000_000, 50
@@ -38,10 +38,10 @@ TABLE = (
     + """
 from pathlib import Path
 import duckdb
-import fism_client.site
+import fism_client.compute.site
 from fism_client.data.loading import load
-from fism_common.columns import Recipe
-from fism_common.source import Reading, Source
+from fism_common.data.columns import Recipe
+from fism_common.data.source import Reading, Source
 before, began = peak(), time.perf_counter()
 data = load(Source(data=path), Reading(label="y"), Path())
 shard = data.encode(Recipe(features=data.schema))
@@ -62,9 +62,9 @@ SVMLIGHT = (
     + """
 import tempfile
 from pathlib import Path
-import fism_client.site
-from fism_client.data.svmlight import read_svmlight
-from fism_common.source import Reading
+import fism_client.compute.site
+from fism_client.data.readers.svmlight import read_svmlight
+from fism_common.data.source import Reading
 with tempfile.NamedTemporaryFile("w", suffix=".svm") as file:
     file.write("1 1:1\\n")
     file.flush()

@@ -11,16 +11,16 @@ from scipy.sparse import csr_array
 
 import fism
 from fism.paper import literal
+from fism_client.compute.local_pass import LocalPass
 from fism_client.kernels.options import COMPILED
-from fism_client.local_pass import LocalPass
 from fism_common.exchange import Order
 from timing import Ratio, best_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fism_common.losses import Loss
-    from fism_common.sets import ConstraintSet
+    from fism_common.problem.losses import Loss
+    from fism_common.problem.sets import ConstraintSet
 
 GAMMA, WEIGHT = 0.01, 1e-4
 

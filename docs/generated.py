@@ -15,10 +15,10 @@ import typer
 from pydantic import BaseModel
 
 import fism
-from fism.cli import app
+from fism.cli.main import app
 from fism_client.cli import ClientConfig
 from fism_common.errors import FismError
-from fism_server.config import RunConfig
+from fism_server.problem.config import RunConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fism.problem import Problem
     from fism.result import Result
     from fism.solving import solve
-    from fism_client.shard import Shard
+    from fism_client.data.shard import Shard
     from fism_common.errors import (
         DataError,
         FismError,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         StepError,
         StepWarning,
     )
-    from fism_common.losses import (
+    from fism_common.problem.losses import (
         Absolute,
         BallDistance,
         CustomLoss,
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
         Squared,
         SquaredHinge,
     )
-    from fism_common.sets import Ball, Box, ConstraintSet, L1Ball, Simplex
-    from fism_common.steps import PowerSteps, Schedule, StepReport
-    from fism_server.outer import (
+    from fism_common.problem.sets import Ball, Box, ConstraintSet, L1Ball, Simplex
+    from fism_server.algorithm.step_rules import PowerSteps, Schedule, StepReport
+    from fism_server.problem.outer import (
         ElasticNet,
         GroupLasso,
         OuterObjective,
@@ -55,7 +55,7 @@ _HOMES = {
     "fism.problem": ("Problem",),
     "fism.result": ("Result",),
     "fism.solving": ("solve",),
-    "fism_client.shard": ("Shard",),
+    "fism_client.data.shard": ("Shard",),
     "fism_common.errors": (
         "DataError",
         "FismError",
@@ -66,7 +66,7 @@ _HOMES = {
         "StepError",
         "StepWarning",
     ),
-    "fism_common.losses": (
+    "fism_common.problem.losses": (
         "Absolute",
         "BallDistance",
         "CustomLoss",
@@ -78,9 +78,9 @@ _HOMES = {
         "Squared",
         "SquaredHinge",
     ),
-    "fism_common.sets": ("Ball", "Box", "ConstraintSet", "L1Ball", "Simplex"),
-    "fism_common.steps": ("PowerSteps", "Schedule", "StepReport"),
-    "fism_server.outer": (
+    "fism_common.problem.sets": ("Ball", "Box", "ConstraintSet", "L1Ball", "Simplex"),
+    "fism_server.algorithm.step_rules": ("PowerSteps", "Schedule", "StepReport"),
+    "fism_server.problem.outer": (
         "ElasticNet",
         "GroupLasso",
         "OuterObjective",

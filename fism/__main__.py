@@ -1,5 +1,5 @@
 """``python -m fism``."""
 
-from fism.cli import app
+from fism.cli.main import app
 
 app()

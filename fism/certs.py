@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from fism_common.errors import CertificateError
 from fism_common.files import write_bytes
-from fism_common.tls import (
+from fism_common.wire.tls import (
     CLIENT,
     SERVER,
     TlsFiles,

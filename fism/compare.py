@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fism.methods import Method
-from fism.paper.output import legend, new_folder, plot, write_table
+from fism.plotting import legend, new_folder, plot, write_table
 from fism.pooled import pool
 from fism.problem import Problem
 from fism.solving import solve
 from fism_common.errors import MethodError, ProblemError
-from fism_common.losses import LOSSES, Loss, named_loss
+from fism_common.problem.losses import LOSSES, Loss, named_loss
 from fism_common.settings import load_object
 from fism_common.vectors import vector
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fism.result import Result
     from fism_common.vectors import Vector
-    from fism_server.plan import Plan
+    from fism_server.problem.plan import Plan
 
 _log = logging.getLogger(__name__)
 _LONGER = 20

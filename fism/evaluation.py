@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fism_client.local_pass import LocalPass
+from fism_client.compute.local_pass import LocalPass
 
 if TYPE_CHECKING:
-    from fism_client.shard import Shard
-    from fism_common.losses import Loss
-    from fism_common.sets import ConstraintSet
+    from fism_client.data.shard import Shard
+    from fism_common.problem.losses import Loss
+    from fism_common.problem.sets import ConstraintSet
     from fism_common.vectors import Vector
 
 

@@ -9,13 +9,13 @@ import duckdb
 import numpy as np
 
 from fism_common.errors import ConfigError
-from fism_server.events import Event
-from fism_server.report.reading import ClientRow, Quality, Reader, every_answer
+from fism_server.archive.events import Event
+from fism_server.archive.snapshot import ClientRow, Quality, Reader, every_answer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fism_server.report.reading import Snapshot
+    from fism_server.archive.snapshot import Snapshot
 
 _OPTIONS = {"csv": "FORMAT csv, HEADER", "parquet": "FORMAT parquet", "json": "FORMAT json, ARRAY true"}
 _TYPES = dict.fromkeys(("round", "rows", "columns", "shards", "left_out", "right", "count"), "BIGINT") | dict.fromkeys(

@@ -3,10 +3,10 @@
 import numpy as np
 from numba import njit
 
-from fism_client.kernel_cache import at_home
+from fism_client.compute.kernel_cache import at_home
+from fism_client.data.shard import Entries
 from fism_client.kernels import Formula, Region, measure_two, project, step, value
 from fism_client.kernels.options import COMPILED
-from fism_client.shard import Entries
 from fism_common.vectors import Vector
 
 with at_home():

@@ -10,18 +10,18 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fism_common.errors import ConfigError, RefusedError, StoppedError
-from fism_server.access import Access
-from fism_server.config import Absent
-from fism_server.run import serve
+from fism_server.net.access import Access
+from fism_server.problem.config import Absent
+from fism_server.run.lifecycle import serve
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
 
-    from fism_common.source import Source
-    from fism_server.job import Job
-    from fism_server.metrics import Gauges
-    from fism_server.plan import Plan
-    from fism_server.progress import Progress
+    from fism_common.data.source import Source
+    from fism_server.problem.plan import Plan
+    from fism_server.run.job import Job
+    from fism_server.run.metrics import Gauges
+    from fism_server.run.progress import Progress
 
 _log = logging.getLogger(__name__)
 _SECONDS_TO_HEAR = 1.0

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from fism.irig_kernel import irig_pass
-from fism_client import kernel_cache
-from fism_client.shard import SparseRows
+from fism_client.compute import kernel_cache
+from fism_client.data.shard import SparseRows
 from fism_common.errors import MethodError
 from fism_common.exchange import Order, Reply
-from fism_server.outer import Separable
+from fism_server.problem.outer import Separable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from fism.problem import Problem
-    from fism_client.local_pass import LocalPass
-    from fism_client.shard import Entries, Shard
+    from fism_client.compute.local_pass import LocalPass
+    from fism_client.data.shard import Entries, Shard
     from fism_common.vectors import Vector
-    from fism_server.outer import OuterObjective
+    from fism_server.problem.outer import OuterObjective
 
 _BLOCK_ENTRIES = 2**22
 _ARMIJO_SHARE = 1e-4

@@ -16,15 +16,15 @@ from fism_client.data.labels import text_of
 from fism_client.data.loading import is_svmlight
 from fism_client.data.loading import load as load_data
 from fism_client.data.matrix import Matrix
-from fism_client.data.standard import standardised
+from fism_client.data.readers.times import seconds_of, seconds_since_1970
+from fism_client.data.shard import Shard, SparseMatrix
+from fism_client.data.standardise import standardised
 from fism_client.data.table import Table
-from fism_client.data.times import seconds_of, seconds_since_1970
-from fism_client.shard import Shard, SparseMatrix
-from fism_common.columns import Kind
+from fism_common.data.columns import Kind
 from fism_common.errors import DataError, MethodError
-from fism_common.losses import CLASSIFYING, LOSSES, named_loss
 from fism_common.model import read_model
-from fism_common.sets import Ball
+from fism_common.problem.losses import CLASSIFYING, LOSSES, named_loss
+from fism_common.problem.sets import Ball
 from fism_common.vectors import norm
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from fism_client.data.loading import Data
-    from fism_common.losses import Loss
+    from fism_common.data.source import Reading, Source
     from fism_common.model import Fitted
-    from fism_common.source import Reading, Source
+    from fism_common.problem.losses import Loss
     from fism_common.vectors import Vector
 
 _SKLEARN: dict[str, tuple[str, str, dict[str, Any]]] = {

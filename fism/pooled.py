@@ -9,16 +9,16 @@ import numpy as np
 
 from fism.local import clients_of
 from fism_client.data.loading import load
-from fism_client.data.standard import check_form, moments_of, standardised
-from fism_common.columns import agree
+from fism_client.data.standardise import check_form, moments_of, standardised
+from fism_common.data.columns import agree
+from fism_common.data.moments import merge, scaling
 from fism_common.errors import ConfigError
-from fism_common.moments import merge, scaling
 
 if TYPE_CHECKING:
-    from fism_client.shard import Shard
-    from fism_common.columns import Recipe
-    from fism_common.moments import Scaling
-    from fism_server.plan import Plan
+    from fism_client.data.shard import Shard
+    from fism_common.data.columns import Recipe
+    from fism_common.data.moments import Scaling
+    from fism_server.problem.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fism_common.errors import ProblemError
-from fism_common.losses import Loss, named_loss
-from fism_common.sets import ConstraintSet
-from fism_server.outer import OuterObjective
+from fism_common.problem.losses import Loss, named_loss
+from fism_common.problem.sets import ConstraintSet
+from fism_server.problem.outer import OuterObjective
 
 
 @dataclass(frozen=True, init=False)

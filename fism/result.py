@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fism_server.rounds import Record, Stop
+from fism_server.algorithm.rounds import Record, Stop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

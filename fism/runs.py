@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fism_common.errors import ConfigError, FismError
-from fism_server.report.reading import glance
-from fism_server.store import FILE
+from fism_server.archive.snapshot import glance
+from fism_server.archive.writer import FILE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fism_client.data.duck import connect, named, quoted, select_all
 from fism_client.data.loading import load
 from fism_client.data.matrix import Matrix
-from fism_client.shard import SparseRows
+from fism_client.data.readers.duck import connect, named, quoted, select_all
+from fism_client.data.shard import SparseRows
 from fism_common.errors import DataError
 from fism_common.files import whole_file
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fism_client.shard import Shard
-    from fism_common.source import Reading, Source
+    from fism_client.data.shard import Shard
+    from fism_common.data.source import Reading, Source
 
 _FORMATS = {
     ".csv": "(FORMAT csv, HEADER)",

@@ -10,21 +10,21 @@ import numpy as np
 from fism.methods import Method, gatherer
 from fism.problem import Problem
 from fism.result import Result, history
-from fism_client.local_pass import LocalPass
-from fism_client.shard import Shard
+from fism_client.compute.local_pass import LocalPass
+from fism_client.data.shard import Shard
 from fism_common.errors import DataError, MethodError, ProblemError, StepError
-from fism_common.steps import ConstantWeight, Schedule, step, warn_if_not_covered
 from fism_common.vectors import positive, vector, whole
-from fism_server.rounds import Rounds, State, Stop
+from fism_server.algorithm.rounds import Rounds, State, Stop
+from fism_server.algorithm.step_rules import ConstantWeight, Schedule, step, warn_if_not_covered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike
 
-    from fism_client.shard import SparseMatrix
+    from fism_client.data.shard import SparseMatrix
     from fism_common.vectors import Vector
-    from fism_server.rounds import Record
+    from fism_server.algorithm.rounds import Record
 
 Client: TypeAlias = "Shard | tuple[ArrayLike | SparseMatrix, ArrayLike]"
 

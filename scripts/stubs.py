@@ -12,25 +12,25 @@ from pathlib import Path
 from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parent.parent
-STUBS = Path("common/fism_common/pb")
+STUBS = Path("common/fism_common/wire/pb")
 
 
 def generate(target: Path) -> None:
     """Write the stubs under ``target``, in the folder of their import package."""
     scripts = Path(sysconfig.get_path("scripts"))
-    # The mapping makes the stubs import fism_common.pb; without it, fism.v1: our front door.
+    # The mapping makes the stubs import fism_common.wire.pb; without it, fism.v1: our front door.
     status = protoc.main(
         [
             "protoc",
             f"-I{files('grpc_tools') / '_proto'}",
-            f"-Ifism_common/pb={ROOT / 'proto/fism/v1'}",
+            f"-Ifism_common/wire/pb={ROOT / 'proto/fism/v1'}",
             f"--plugin=protoc-gen-mypy={scripts / 'protoc-gen-mypy'}",
             f"--plugin=protoc-gen-mypy_grpc={scripts / 'protoc-gen-mypy_grpc'}",
             f"--python_out={target}",
             f"--grpc_python_out={target}",
             f"--mypy_out=quiet:{target}",
             f"--mypy_grpc_out=quiet:{target}",
-            "fism_common/pb/federation.proto",
+            "fism_common/wire/pb/federation.proto",
         ]
     )
     if status != 0:
@@ -46,7 +46,7 @@ def check() -> None:
     """Exit with a diff if what is checked in is not what would be generated."""
     with tempfile.TemporaryDirectory() as scratch:
         generate(Path(scratch))
-        fresh, kept = texts(Path(scratch) / "fism_common/pb"), texts(ROOT / STUBS)
+        fresh, kept = texts(Path(scratch) / "fism_common/wire/pb"), texts(ROOT / STUBS)
     differences = [
         line
         for name in sorted(fresh | kept)

@@ -14,15 +14,15 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from fism_client import options
 from fism_common.console import command
+from fism_common.data.source import Reading, Source
 from fism_common.settings import load_object, read
-from fism_common.source import Reading, Source
 
 if TYPE_CHECKING:
-    from fism_client.participant import Participant
-    from fism_client.session import Session
-    from fism_common.terms import NamedLoss
-    from fism_common.tls import TlsFiles
+    from fism_client.session.participant import Participant
+    from fism_client.session.session import Session
     from fism_common.vectors import Vector
+    from fism_common.wire.terms import NamedLoss
+    from fism_common.wire.tls import TlsFiles
 
 _log = logging.getLogger(__name__)
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -106,7 +106,7 @@ def client(
 
 def take_part(config: ClientConfig, folder: Path, *, insecure: bool = False) -> None:
     """Run one client to its end; paths are relative to ``folder``."""
-    from fism_client.session import Session
+    from fism_client.session.session import Session
     from fism_common.errors import ConfigError
 
     tls = tls_of(config, folder, insecure=insecure)
@@ -122,9 +122,9 @@ def take_part(config: ClientConfig, folder: Path, *, insecure: bool = False) -> 
 def participant(config: ClientConfig, folder: Path) -> Participant:
     """Return who takes part, with its data loaded."""
     from fism_client.data.loading import load
-    from fism_client.participant import Participant, built_in
+    from fism_client.session.participant import Participant, built_in
     from fism_common.errors import MismatchError
-    from fism_common.losses import LOSSES, Loss
+    from fism_common.problem.losses import LOSSES, Loss
 
     def find_loss(told: NamedLoss) -> Loss:
         if told.name in LOSSES:
@@ -149,10 +149,10 @@ def participant(config: ClientConfig, folder: Path) -> Participant:
 
 def _save(path: Path, session: Session, solution: Vector) -> None:
     """Write the model, as the server has it but for what only the server knows."""
-    from fism_common.columns import read_recipe
+    from fism_common.data.columns import read_recipe
     from fism_common.errors import ConfigError
     from fism_common.model import Fitted, stem_of, write_model
-    from fism_common.terms import read_loss
+    from fism_common.wire.terms import read_loss
 
     terms = session.terms
     assert terms is not None  # noqa: S101  # there is a solution
@@ -166,7 +166,7 @@ def _save(path: Path, session: Session, solution: Vector) -> None:
 def tls_of(config: ClientConfig, folder: Path, *, insecure: bool) -> TlsFiles | None:
     """Return this client's certificate, looked at before anything is sent; None for plain text, where that is safe."""
     from fism_common.errors import CertificateError, ConfigError
-    from fism_common.tls import CLIENT, TlsFiles, check_address, check_files, expires_soon, is_local, name_of
+    from fism_common.wire.tls import CLIENT, TlsFiles, check_address, check_files, expires_soon, is_local, name_of
 
     check_address(config.server)
     if config.certs is None:

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from fism_client import kernel_cache
-from fism_client.diagnosis import diagnose
-from fism_client.session import join_request
+from fism_client.compute import kernel_cache
+from fism_client.session.diagnosis import diagnose
+from fism_client.session.session import join_request
 from fism_common import __version__
-from fism_common.channel import open_channel
-from fism_common.columns import read_recipe
+from fism_common.data.columns import read_recipe
 from fism_common.errors import FismError
-from fism_common.pb import federation_pb2 as pb
-from fism_common.terms import read_loss
-from fism_common.wire import PROTOCOL, read_message
+from fism_common.wire.channel import open_channel
+from fism_common.wire.codec import PROTOCOL, read_message
+from fism_common.wire.pb import federation_pb2 as pb
+from fism_common.wire.terms import read_loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fism_client.participant import Participant
-    from fism_common.tls import TlsFiles
+    from fism_client.session.participant import Participant
+    from fism_common.wire.tls import TlsFiles
 
 _SECONDS = 5.0
 _PACKAGES = ("grpcio", "protobuf", "numpy", "numba", "duckdb")

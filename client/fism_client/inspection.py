@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fism_client.data.labels import text_of
+from fism_client.data.shard import SparseRows
 from fism_client.data.table import Table
-from fism_client.shard import SparseRows
-from fism_common.columns import Kind, Missing, Recipe
+from fism_common.data.columns import Kind, Missing, Recipe
 
 if TYPE_CHECKING:
     from fism_client.data.loading import Data
-    from fism_client.shard import Shard
+    from fism_client.data.shard import Shard
 
 _MOST_LEVELS = 20
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fism_common import __version__
-from fism_common.columns import Column, Kind, Missing, Recipe, Standardise, Unknown
+from fism_common.data.columns import Column, Kind, Missing, Recipe, Standardise, Unknown
+from fism_common.data.moments import SCALING, Scaling
 from fism_common.errors import DataError
 from fism_common.files import BROKEN_ARRAYS, write_bytes, write_npz
-from fism_common.moments import SCALING, Scaling
-from fism_common.terms import NamedLoss
+from fism_common.wire.terms import NamedLoss
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

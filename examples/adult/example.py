@@ -12,7 +12,7 @@ import numpy as np
 
 import fism
 from fism.sharding import shard
-from fism_common.source import Reading, Source
+from fism_common.data.source import Reading, Source
 
 PARTS = [1, 1, 2, 2, 3, 3, 4, 8]
 """The offices' shares; as much as the largest has is kept to evaluate."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import fism
-from fism_common.source import Reading, Source
+from fism_common.data.source import Reading, Source
 
 COURIERS = {"red": 400, "green": 900, "blue": 2500}
 KINDS = {"letter": 4.0, "parcel": 9.0, "pallet": 25.0}

@@ -11,7 +11,7 @@ from pathlib import Path
 import fism
 from fism.paper.digits import cache_folder
 from fism.sharding import shard
-from fism_common.source import Reading, Source
+from fism_common.data.source import Reading, Source
 
 CLIENTS = 8
 

@@ -13,7 +13,7 @@ import numpy as np
 import fism
 import prepare
 from fism.pooled import pool
-from fism_server.plan import read_plan
+from fism_server.problem.plan import read_plan
 
 HERE = Path(__file__).parent
 

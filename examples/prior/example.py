@@ -8,7 +8,7 @@ import numpy as np
 
 import fism
 from fism.pooled import pool
-from fism_server.plan import read_plan
+from fism_server.problem.plan import read_plan
 
 if TYPE_CHECKING:
     from pathlib import Path

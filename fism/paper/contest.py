@@ -16,7 +16,7 @@ from fism.methods import Method
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fism_client.shard import Shard
+    from fism_client.data.shard import Shard
 
 T = TypeVar("T")
 _PROCESSES = 2

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fism_client.data.idx import read_idx
-from fism_client.shard import Shard
+from fism_client.data.readers.idx import read_idx
+from fism_client.data.shard import Shard
 from fism_common.errors import DataError
 from fism_common.files import write_bytes
 

@@ -12,18 +12,18 @@ import numpy as np
 
 from fism.local import run_local
 from fism_common.settings import check
-from fism_server.config import RunConfig
-from fism_server.job import new_job
-from fism_server.plan import make_plan
-from fism_server.progress import Progress
-from fism_server.store import Store
+from fism_server.archive.writer import Store
+from fism_server.problem.config import RunConfig
+from fism_server.problem.plan import make_plan
+from fism_server.run.job import new_job
+from fism_server.run.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fism_client.shard import Shard
+    from fism_client.data.shard import Shard
     from fism_common.vectors import Vector
-    from fism_server.times import Times
+    from fism_server.archive.timing import Times
 
 
 def over_grpc(table: dict[str, Any], shards: Sequence[Shard], **vectors: Vector) -> tuple[dict[str, Any], Times]:

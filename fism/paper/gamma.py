@@ -9,10 +9,10 @@ import numpy as np
 
 from fism.paper.contest import CONTESTANTS, in_workers
 from fism.paper.location import STEPS, TOLERANCE, Instance
-from fism.paper.output import legend, new_folder, plot, write_table
+from fism.plotting import legend, new_folder, plot, write_table
 from fism.solving import solve
-from fism_common.steps import PowerSteps
-from fism_server.rounds import Stop
+from fism_server.algorithm.rounds import Stop
+from fism_server.algorithm.step_rules import PowerSteps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

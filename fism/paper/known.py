@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fism.problem import Problem
-from fism_client.shard import Shard
-from fism_common.sets import Box
-from fism_common.steps import PowerSteps
-from fism_server.outer import SquaredDistance, SquaredNorm
+from fism_client.data.shard import Shard
+from fism_common.problem.sets import Box
+from fism_server.algorithm.step_rules import PowerSteps
+from fism_server.problem.outer import SquaredDistance, SquaredNorm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,14 +12,14 @@ from fism.methods import Method
 from fism.paper import literal
 from fism.paper.contest import CONTESTANTS, FEDERATED, Contestant, in_workers, mean_of, usual_runs
 from fism.paper.federation import over_grpc
-from fism.paper.output import legend, new_folder, plot, write_table
+from fism.plotting import legend, new_folder, plot, write_table
 from fism.problem import Problem
 from fism.solving import solve
-from fism_client.shard import Shard
+from fism_client.data.shard import Shard
 from fism_common.errors import NumericalError
-from fism_common.sets import Box
-from fism_common.steps import PowerSteps
-from fism_server.outer import SquaredDistance
+from fism_common.problem.sets import Box
+from fism_server.algorithm.step_rules import PowerSteps
+from fism_server.problem.outer import SquaredDistance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,12 +9,12 @@ import numpy as np
 
 from fism.paper.contest import CONTESTANTS, Contestant, in_workers, usual_runs
 from fism.paper.digits import read_digits
-from fism.paper.output import legend, new_folder, plot, write_table
+from fism.plotting import legend, new_folder, plot, write_table
 from fism.problem import Problem
 from fism.solving import solve
-from fism_common.sets import Box
-from fism_common.steps import PowerSteps
-from fism_server.outer import ElasticNet
+from fism_common.problem.sets import Box
+from fism_server.algorithm.step_rules import PowerSteps
+from fism_server.problem.outer import ElasticNet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,22 +10,22 @@ import numpy as np
 from fism.methods import Method
 from fism.paper.federation import over_grpc
 from fism.paper.known import Known, absolute_deviations, dealt, least_squares, two_balls
-from fism.paper.output import legend, new_folder, plot, write_table
+from fism.plotting import legend, new_folder, plot, write_table
 from fism.problem import Problem
 from fism.solving import solve
-from fism_client.local_pass import LocalPass
-from fism_client.shard import Shard
-from fism_common.sets import Box
-from fism_common.steps import ConstantWeight, PowerSteps
-from fism_server.outer import SquaredDistance, SquaredNorm
-from fism_server.rounds import Rounds, State
+from fism_client.compute.local_pass import LocalPass
+from fism_client.data.shard import Shard
+from fism_common.problem.sets import Box
+from fism_server.algorithm.rounds import Rounds, State
+from fism_server.algorithm.step_rules import ConstantWeight, PowerSteps
+from fism_server.problem.outer import SquaredDistance, SquaredNorm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from fism_common.steps import Schedule
     from fism_common.vectors import Vector
+    from fism_server.algorithm.step_rules import Schedule
 
 BLUE, ORANGE, INK, GREY = "#1f6fb4", "#d9541e", "#222222", "#8a8a8a"
 

@@ -15,11 +15,11 @@ from fism_common.console import command
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from fism_common.tls import TlsFiles
-    from fism_server.job import Job
-    from fism_server.metrics import Gauges
-    from fism_server.plan import Plan
-    from fism_server.progress import Progress
+    from fism_common.wire.tls import TlsFiles
+    from fism_server.problem.plan import Plan
+    from fism_server.run.job import Job
+    from fism_server.run.metrics import Gauges
+    from fism_server.run.progress import Progress
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -61,8 +61,8 @@ def server(
 ) -> None:
     """Coordinate a federation: wait for its clients, run the rounds, write the model."""
     with command(quiet=quiet, verbose=verbose):
-        from fism_server.access import Access
-        from fism_server.run import serve
+        from fism_server.net.access import Access
+        from fism_server.run.lifecycle import serve
 
         def access(plan: Plan) -> Access:
             return Access(listen=listen, health=health, tls=tls_files(plan, certs), insecure=insecure)
@@ -89,7 +89,7 @@ def tls_files(plan: Plan, certs: Path | None) -> TlsFiles | None:
     security = plan.config.security
     if certs is None and security.certs is None:
         return None
-    from fism_common.tls import TlsFiles
+    from fism_common.wire.tls import TlsFiles
 
     folder = certs if certs is not None else plan.folder / (security.certs or "")
     return TlsFiles.of(folder, security.name)
@@ -106,8 +106,8 @@ def find_job(
 ) -> Job:
     """Return the run that the options ask for, a new one or one to go on with; its plan passes the ``check``."""
     from fism_common.errors import ConfigError
-    from fism_server.job import broken_off, new_job, new_name, resumed_job
-    from fism_server.plan import read_plan
+    from fism_server.problem.plan import read_plan
+    from fism_server.run.job import broken_off, new_job, new_name, resumed_job
 
     if sum([resume is not None, out is not None, go_on]) > 1:
         raise ConfigError("each of --resume, --out and --go-on says where the run is: give one of them")
@@ -135,13 +135,13 @@ def execute(
     quiet: bool,
 ) -> None:
     """Do the ``work`` on a job with progress shown, and print the summary if asked to."""
-    from fism_server.progress import Progress
+    from fism_server.run.progress import Progress
 
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(job.plan.config.stop.rounds, quiet=quiet))
         gauges = None
         if metrics is not None:
-            from fism_server.metrics import Gauges
+            from fism_server.run.metrics import Gauges
 
             gauges, address = stack.enter_context(Gauges.served(metrics))
             progress.say(f"metrics on {address}")

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from fism_client.data.matrix import Matrix
-from fism_client.participant import Participant
-from fism_client.session import Session
-from fism_client.shard import Shard
+from fism_client.data.shard import Shard
+from fism_client.session.participant import Participant
+from fism_client.session.session import Session
 from fism_common.errors import ContractError, MismatchError, NameTakenError, RefusedError, StoppedError
-from fism_common.pb import federation_pb2 as pb
-from fism_common.wire import pack
+from fism_common.wire.codec import pack
+from fism_common.wire.pb import federation_pb2 as pb
 
 SHARD = Shard.of([[1.0, 2.0]], [1.0])
 PROBLEM = pb.JoinReply(run_id="r", token=b"t", loss=pb.Loss(name="squared"), set=pb.Set(box=pb.Box(lo=-1, hi=1)))
@@ -87,7 +87,7 @@ def test_client_that_is_put_out_has_not_finished() -> None:
 
 def test_name_is_tried_for_from_when_it_is_first_told_to_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long the server could not be reached before."""
-    monkeypatch.setattr("fism_client.session._SECONDS_FOR_A_NAME", 1.0)
+    monkeypatch.setattr("fism_client.session.session._SECONDS_FOR_A_NAME", 1.0)
     began, statuses = time.monotonic(), []
 
     def join(_request: bytes, context: grpc.ServicerContext) -> bytes:

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import fism
-from fism_client.shard import SparseRows
+from fism_client.data.shard import SparseRows
 
 KEPT = {
     "bytes": (np.array([[0, 255]], np.uint8), "uint8"),

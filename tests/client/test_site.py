@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import fism
-from fism_client.site import Site
+from fism_client.compute.site import Site
 from fism_common.exchange import Order
 
 from ..literal import Vector

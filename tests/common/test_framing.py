@@ -8,9 +8,9 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fism_common.framing import unwrap, wrap
-from fism_common.pb import federation_pb2 as pb
-from fism_common.wire import read_client_message, read_server_message
+from fism_common.wire.codec import read_client_message, read_server_message
+from fism_common.wire.framing import unwrap, wrap
+from fism_common.wire.pb import federation_pb2 as pb
 
 X, H = pb.Order.X_FIELD_NUMBER, pb.Order.H_FIELD_NUMBER
 heads = st.builds(

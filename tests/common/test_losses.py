@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import fism
 from fism_client.kernels import Formula, value
-from fism_client.kernels.formulas import slope
+from fism_client.kernels.losses import slope
 from fism_common.errors import ProblemError
-from fism_common.losses import LOSSES, Loss, named_loss
+from fism_common.problem.losses import LOSSES, Loss, named_loss
 
 ALL = {loss.name: loss for loss in (*(make() for make in LOSSES.values()), fism.Huber(0.7), fism.Quantile(0.3))}
 PLAIN: dict[str, Callable[[float, float], float]] = {

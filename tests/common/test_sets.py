@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import fism
+from fism_client.compute.local_pass import LocalPass
 from fism_client.kernels import Region, project
-from fism_client.local_pass import LocalPass
-from fism_common.sets import ConstraintSet
+from fism_common.problem.sets import ConstraintSet
 
 N = 5
 SETS: dict[str, ConstraintSet] = {

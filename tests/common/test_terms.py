@@ -7,10 +7,18 @@ import pytest
 
 import fism
 from fism_common.errors import ContractError
-from fism_common.pb import federation_pb2 as pb
-from fism_common.sets import ConstraintSet
-from fism_common.terms import NamedLoss, loss_message, read_loss, read_set, set_message, setup_messages, vectors_to_come
-from fism_common.wire import SLICE, Assembly
+from fism_common.problem.sets import ConstraintSet
+from fism_common.wire.codec import SLICE, Assembly
+from fism_common.wire.pb import federation_pb2 as pb
+from fism_common.wire.terms import (
+    NamedLoss,
+    loss_message,
+    read_loss,
+    read_set,
+    set_message,
+    setup_messages,
+    vectors_to_come,
+)
 
 LONG = SLICE + 5
 SETS: dict[str, ConstraintSet] = {

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from fism_common.errors import ContractError
 from fism_common.exchange import Evaluation, Order, Reply
-from fism_common.pb import federation_pb2 as pb
-from fism_common.wire import (
+from fism_common.wire.codec import (
     MESSAGE_LIMIT,
     SLICE,
     Assembly,
@@ -23,6 +22,7 @@ from fism_common.wire import (
     reply_messages,
     slices,
 )
+from fism_common.wire.pb import federation_pb2 as pb
 
 LONG = 3 * SLICE + 17
 

@@ -12,9 +12,9 @@ import duckdb
 import numpy as np
 
 from fism_client.data.loading import Data, load
-from fism_client.shard import Shard
-from fism_common.columns import Recipe, agree
-from fism_common.source import Reading, Source
+from fism_client.data.shard import Shard
+from fism_common.data.columns import Recipe, agree
+from fism_common.data.source import Reading, Source
 
 ROWS = np.array([[1.0, 0.5], [0.0, -2.0], [3.0, 0.25]])
 LABELS = np.array([1.0, -1.0, 1.0])

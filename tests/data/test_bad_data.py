@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from fism_client.data.loading import Data, load
-from fism_client.shard import Shard
-from fism_common.columns import Column, Kind, Missing, Recipe
+from fism_client.data.shard import Shard
+from fism_common.data.columns import Column, Kind, Missing, Recipe
+from fism_common.data.source import Reading, Source
 from fism_common.errors import DataError, MismatchError
-from fism_common.source import Reading, Source
 
 from .files import LABELS, ROWS, encoded, idx, options, table, write
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fism_client.data.loading import load
-from fism_common.columns import (
+from fism_common.data.columns import (
     Column,
     Kind,
     Missing,
@@ -20,9 +20,9 @@ from fism_common.columns import (
     read_recipe,
     recipe_message,
 )
+from fism_common.data.source import Reading, Source
 from fism_common.errors import DataError, MismatchError
-from fism_common.pb import federation_pb2 as pb
-from fism_common.source import Reading, Source
+from fism_common.wire.pb import federation_pb2 as pb
 
 from .files import dense, encoded, table
 

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fism_client.data.loading import load
-from fism_client.data.svmlight import read_svmlight
-from fism_client.shard import SparseRows
-from fism_common.columns import Kind
+from fism_client.data.readers.svmlight import read_svmlight
+from fism_client.data.shard import SparseRows
+from fism_common.data.columns import Kind
+from fism_common.data.source import Reading, Source
 from fism_common.errors import DataError
-from fism_common.source import Reading, Source
 
 from .files import LABELS, ROWS, dense, encoded, idx, read, table, write
 
@@ -241,7 +241,7 @@ def test_svmlight_longer_than_a_block_is_one_shard(tmp_path: Path, monkeypatch: 
     path.write_text(text)
     whole = dense(read_svmlight(path, Reading()))
     for size in (1, 7, 64):
-        monkeypatch.setattr("fism_client.data.svmlight._BLOCK", size)
+        monkeypatch.setattr("fism_client.data.readers.svmlight._BLOCK", size)
         np.testing.assert_array_equal(dense(read_svmlight(path, Reading())), whole)
     path.write_text(text + "1 x:1\n")
     with pytest.raises(DataError, match="line 51: a column is a whole number, not 'x:1'"):

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from fism_client.data.standard import check_form, moments_of, standardised
-from fism_client.shard import Shard
-from fism_common.columns import Missing, Recipe, Standardise
+from fism_client.data.shard import Shard
+from fism_client.data.standardise import check_form, moments_of, standardised
+from fism_common.data.columns import Missing, Recipe, Standardise
+from fism_common.data.moments import Moments, Scaling, merge, scaling
 from fism_common.errors import DataError
-from fism_common.moments import Moments, Scaling, merge, scaling
 
 from .files import dense
 

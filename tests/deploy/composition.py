@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 import fism
 from fism.pooled import pool
-from fism_server.plan import read_plan
+from fism_server.problem.plan import read_plan
 
 shards = [f"/data/{name}/shard.csv" for name in sys.argv[2:]]
 plan = read_plan(Path("/config/hospitals.toml"), [f"local.shards={shards!r}"])

@@ -9,13 +9,13 @@ from pathlib import Path
 import grpc
 import numpy as np
 
-from fism_client.data.arrays import read_npz
-from fism_client.site import Site
+from fism_client.compute.site import Site
+from fism_client.data.readers.arrays import read_npz
 from fism_common.exchange import Order
-from fism_common.losses import named_loss
-from fism_common.pb import federation_pb2 as pb
-from fism_common.terms import read_set
-from fism_common.wire import PROTOCOL, pack
+from fism_common.problem.losses import named_loss
+from fism_common.wire.codec import PROTOCOL, pack
+from fism_common.wire.pb import federation_pb2 as pb
+from fism_common.wire.terms import read_set
 
 PATIENCE = 60.0
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fism_server.saved import load
+from fism_server.archive.reader import load
 
 from ..federation.harness import (
     Federation,
@@ -57,7 +57,7 @@ def finish(given: Federation, out: Path) -> None:
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
-from fism.cli import app
+from fism.cli.main import app
 sys.argv = ["fism", *sys.argv[1:]]
 app()
 """

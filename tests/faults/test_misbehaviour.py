@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from google.protobuf.message import DecodeError
 
-from fism_common.pb import federation_pb2 as pb
-from fism_common.wire import PROTOCOL, pack
+from fism_common.wire.codec import PROTOCOL, pack
+from fism_common.wire.pb import federation_pb2 as pb
 
 from ..federation.harness import assert_same_bytes, client, end, events, facts, federation, server
 from .double import PATIENCE, Double

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fism_server.saved import load
-from fism_server.store import FILE, Store
+from fism_server.archive.reader import load
+from fism_server.archive.writer import FILE, Store
 
 from ..federation.harness import (
     assert_same_bytes,
@@ -58,8 +58,8 @@ SAVING = """
 import sys
 from pathlib import Path
 import numpy as np
-from fism_server.rounds import Record, State
-from fism_server.store import Store
+from fism_server.algorithm.rounds import Record, State
+from fism_server.archive.writer import Store
 
 store = Store.create(Path(sys.argv[1]), {})
 state = State.at(1, np.zeros(300_000))

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import fism
-from fism_server.presence import Presence
+from fism_server.archive.presence import Presence
 
 STEPS = fism.PowerSteps(gamma=0.3, a=0.7, lam=0.8, b=0.2)
 BOUND = 2.0

@@ -14,8 +14,8 @@ import pytest
 import fism
 from fism.pooled import pool
 from fism_client.data.loading import load
-from fism_common.source import Reading, Source
-from fism_server.plan import read_plan
+from fism_common.data.source import Reading, Source
+from fism_server.problem.plan import read_plan
 
 from .harness import client, end, fism_command, present, resumed, rounds_done, server, until
 

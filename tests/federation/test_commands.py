@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import fism
-from fism_common.pb import federation_pb2 as pb
-from fism_common.pb import federation_pb2_grpc as rpc
+from fism_common.wire.pb import federation_pb2 as pb
+from fism_common.wire.pb import federation_pb2_grpc as rpc
 
 from .harness import STEPS, client, end, federation, fism_command, popen, server
 

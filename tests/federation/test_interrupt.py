@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from fism_client.data.arrays import read_npz
 from fism_client.data.matrix import Matrix
-from fism_client.participant import Participant
-from fism_client.session import Session
+from fism_client.data.readers.arrays import read_npz
+from fism_client.session.participant import Participant
+from fism_client.session.session import Session
 
 from ..faults.double import Double
 from .harness import (

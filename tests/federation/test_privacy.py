@@ -9,9 +9,9 @@ import grpc
 import numpy as np
 
 import fism
-from fism_common.pb import federation_pb2 as pb
-from fism_common.pb import federation_pb2_grpc as rpc
-from fism_common.wire import PROTOCOL
+from fism_common.wire.codec import PROTOCOL
+from fism_common.wire.pb import federation_pb2 as pb
+from fism_common.wire.pb import federation_pb2_grpc as rpc
 
 from .harness import client, end, federation, server
 from .tap import Tap

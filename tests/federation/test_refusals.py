@@ -11,9 +11,9 @@ import grpc
 import numpy as np
 import pytest
 
-from fism_common.pb import federation_pb2 as pb
-from fism_common.pb import federation_pb2_grpc as rpc
-from fism_common.wire import PROTOCOL
+from fism_common.wire.codec import PROTOCOL
+from fism_common.wire.pb import federation_pb2 as pb
+from fism_common.wire.pb import federation_pb2_grpc as rpc
 
 from .harness import assert_same_bytes, client, end, federation, fism_command, server
 

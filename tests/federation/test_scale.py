@@ -15,9 +15,9 @@ SESSIONS = """
 import asyncio, sys
 import numpy as np
 from fism_client.data.matrix import Matrix
-from fism_client.participant import Participant
-from fism_client.session import Session
-from fism_client.shard import Shard
+from fism_client.session.participant import Participant
+from fism_client.session.session import Session
+from fism_client.data.shard import Shard
 
 address, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 

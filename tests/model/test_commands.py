@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from fism.sharding import deal
-from fism_common.columns import Column, Kind, Recipe
+from fism_common.data.columns import Column, Kind, Recipe
 from fism_common.errors import DataError
 from fism_common.model import Fitted, write_model
-from fism_common.terms import NamedLoss
+from fism_common.wire.terms import NamedLoss
 
 from ..federation.harness import client, end, federation, fism_command, server
 

@@ -13,12 +13,12 @@ from scipy.sparse import csr_array
 from sklearn.metrics import log_loss, mean_absolute_error, roc_auc_score, root_mean_squared_error
 
 import fism
-from fism_client.shard import Shard
-from fism_common.columns import Column, Kind, Recipe, Standardise, Unknown
+from fism_client.data.shard import Shard
+from fism_common.data.columns import Column, Kind, Recipe, Standardise, Unknown
+from fism_common.data.moments import Scaling
 from fism_common.errors import DataError, MethodError
 from fism_common.model import Fitted, write_model
-from fism_common.moments import Scaling
-from fism_common.terms import NamedLoss
+from fism_common.wire.terms import NamedLoss
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))

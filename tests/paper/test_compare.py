@@ -11,7 +11,7 @@ import pytest
 from fism.compare import compare
 from fism.methods import Method
 from fism_common.errors import ProblemError
-from fism_server.plan import read_plan
+from fism_server.problem.plan import read_plan
 
 from ..federation.harness import federation, fism_command
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fism.paper import digits
-from fism_client.data.idx import parse_idx, read_idx
+from fism_client.data.readers.idx import parse_idx, read_idx
 from fism_common.errors import DataError
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fism.paper.output import new_folder, plot, write_table
+from fism.plotting import new_folder, plot, write_table
 from fism_common.errors import ConfigError
 
 

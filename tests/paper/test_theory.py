@@ -11,7 +11,7 @@ import pytest
 import fism
 from fism.paper import theory
 from fism.paper.known import Known, absolute_deviations, least_squares, two_balls
-from fism_client.local_pass import LocalPass
+from fism_client.compute.local_pass import LocalPass
 
 PROBLEMS = pytest.mark.parametrize(
     "known", [absolute_deviations(), two_balls(), least_squares()], ids=lambda known: known.name

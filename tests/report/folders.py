@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from fism_common.columns import Column, Kind
+from fism_common.data.columns import Column, Kind
 from fism_common.exchange import Evaluation
-from fism_server.events import Event
-from fism_server.events import Kind as EventKind
-from fism_server.job import Job, new_job
-from fism_server.members import Member
-from fism_server.plan import read_plan
-from fism_server.rounds import Record, State
+from fism_server.algorithm.rounds import Record, State
+from fism_server.archive.events import Event
+from fism_server.archive.events import Kind as EventKind
+from fism_server.federation.roster import Member
+from fism_server.problem.plan import read_plan
+from fism_server.run.job import Job, new_job
 
 CONFIG = """
 [federation]

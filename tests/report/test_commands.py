@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from fism.export import export
-from fism.pictures import write_pictures
+from fism.report_plots import write_pictures
 from fism.runs import find_runs
 from fism_common.errors import ConfigError
-from fism_server.report.reading import Reader
+from fism_server.archive.snapshot import Reader
 
 from ..federation.harness import clients, end, federation, fism_command, interrupt, server, until
 from .folders import begun, finished

@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fism_common.errors import ConfigError
-from fism_server.events import Event
-from fism_server.events import Kind as EventKind
-from fism_server.job import new_job
-from fism_server.members import Member
-from fism_server.plan import read_plan
+from fism_server.algorithm.rounds import Record, State
+from fism_server.archive.events import Event
+from fism_server.archive.events import Kind as EventKind
+from fism_server.archive.snapshot import Reader, Stage
+from fism_server.federation.roster import Member
+from fism_server.problem.plan import read_plan
+from fism_server.report.downsample import thinned
 from fism_server.report.page import as_json, report, write_report
-from fism_server.report.reading import Reader, Stage
 from fism_server.report.sections import view_of
-from fism_server.report.thin import thinned
 from fism_server.report.view import View, all_plots
-from fism_server.rounds import Record, State
+from fism_server.run.job import new_job
 
 from .folders import CONFIG, begun, finished
 

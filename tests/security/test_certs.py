@@ -9,7 +9,7 @@ import pytest
 
 from fism.certs import init, issue, show
 from fism_common.errors import CertificateError
-from fism_common.tls import CLIENT, SERVER, TlsFiles, check_files, hosts_of, is_local, name_of, read_certificate
+from fism_common.wire.tls import CLIENT, SERVER, TlsFiles, check_files, hosts_of, is_local, name_of, read_certificate
 
 
 @pytest.fixture

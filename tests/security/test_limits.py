@@ -13,8 +13,8 @@ import grpc
 import pytest
 
 from fism.certs import init, issue
-from fism_common.pb import federation_pb2 as pb
-from fism_common.pb import federation_pb2_grpc as rpc
+from fism_common.wire.pb import federation_pb2 as pb
+from fism_common.wire.pb import federation_pb2_grpc as rpc
 
 from ..federation.harness import PATIENCE, assert_same_bytes, client, facts, federation, server
 from ..federation.tap import Tap
@@ -110,10 +110,10 @@ FLOOD = """
 import os, socket, sys, threading, time
 import grpc
 from pathlib import Path
-from fism_common.pb import federation_pb2 as pb
-from fism_common.pb import federation_pb2_grpc as rpc
-from fism_common.tls import TlsFiles, channel_credentials
-from fism_common.wire import PROTOCOL
+from fism_common.wire.pb import federation_pb2 as pb
+from fism_common.wire.pb import federation_pb2_grpc as rpc
+from fism_common.wire.tls import TlsFiles, channel_credentials
+from fism_common.wire.codec import PROTOCOL
 
 os.nice(19)
 kind, address, certs = sys.argv[1], sys.argv[2], Path(sys.argv[3])

@@ -18,10 +18,10 @@ import pytest
 from cryptography import x509
 
 from fism.certs import init, issue
-from fism_common.pb import federation_pb2 as pb
-from fism_common.pb import federation_pb2_grpc as rpc
-from fism_common.tls import TlsFiles
-from fism_common.wire import PROTOCOL
+from fism_common.wire.codec import PROTOCOL
+from fism_common.wire.pb import federation_pb2 as pb
+from fism_common.wire.pb import federation_pb2_grpc as rpc
+from fism_common.wire.tls import TlsFiles
 
 from ..federation.harness import (
     Federation,

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from fism_common.errors import ConfigError
+from fism_server.archive.writer import Store
 from fism_server.cli import find_job
-from fism_server.job import broken_off
-from fism_server.store import Store
+from fism_server.run.job import broken_off
 
 from ..federation.harness import federation
 

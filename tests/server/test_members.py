@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fism_common.errors import MismatchError, NameTakenError, NotAllowedError, NotJoinedError, ProblemError
-from fism_common.pb import federation_pb2 as pb
-from fism_common.wire import PROTOCOL
-from fism_server.link import Link
-from fism_server.members import Member, Members
+from fism_common.wire.codec import PROTOCOL
+from fism_common.wire.pb import federation_pb2 as pb
+from fism_server.federation.roster import Member, Members
+from fism_server.net.link import Link
 
 
 def request(name: str = "a", rows: int = 3, columns: int = 2, shards: int = 1, token: bytes = b"") -> pb.JoinRequest:
@@ -157,7 +157,7 @@ def test_missing_clients_are_named_or_counted() -> None:
 def test_columns_of_the_first_client_hold_as_long_as_anybody_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """Others were told of them; when nobody is left, whoever comes next decides."""
     clock = [0.0]
-    monkeypatch.setattr("fism_server.members.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("fism_server.federation.roster.time.monotonic", lambda: clock[0])
     members = Members(3, None)
 
     def join(name: str, *columns: str) -> list[str]:

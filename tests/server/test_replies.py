@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import fism
+from fism_common.data.moments import Moments
 from fism_common.exchange import Reply
-from fism_common.moments import Moments
 from fism_common.vectors import Vector
-from fism_server.replies import fault, moments_fault, slack
+from fism_server.federation.acceptance import fault, moments_fault, slack
 
 BOX = fism.Box(-1.0, 1.0)
 SLACK = slack(BOX, 2)

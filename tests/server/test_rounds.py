@@ -8,8 +8,8 @@ import pytest
 import fism
 from fism_common.errors import NumericalError
 from fism_common.exchange import Order, Reply
-from fism_server.outer import SquaredNorm
-from fism_server.rounds import Rounds, State, Stop
+from fism_server.algorithm.rounds import Rounds, State, Stop
+from fism_server.problem.outer import SquaredNorm
 
 STEPS = fism.PowerSteps(gamma=0.5, a=0.75, lam=2.0, b=0.125)
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from fism_common.errors import ConfigError, StoreError
-from fism_server import store as store_module
-from fism_server.events import Event, Kind
-from fism_server.members import Member
-from fism_server.rounds import Record, State, Stop
-from fism_server.saved import Saved, events, load
-from fism_server.store import FILE, Store
+from fism_server.algorithm.rounds import Record, State, Stop
+from fism_server.archive import writer as store_module
+from fism_server.archive.events import Event, Kind
+from fism_server.archive.reader import Saved, events, load
+from fism_server.archive.writer import FILE, Store
+from fism_server.federation.roster import Member
 
 MEMBERS = [Member("a", 3, 2, 1, digest=b"d"), Member("b", 4, 2, 1, digest=b"e")]
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from fism_server.times import Times, pack_times, took
+from fism_server.archive.timing import Times, pack_times, took
 
 ROUNDS = [
     (0.010, pack_times([(0.001, 0.004), (0.005, 0.008)])),

@@ -12,8 +12,8 @@ import fism
 from ..literal import Map, Vector, project_ball, project_l1_ball, project_simplex
 
 if TYPE_CHECKING:
-    from fism_common.losses import Loss
-    from fism_common.sets import ConstraintSet
+    from fism_common.problem.losses import Loss
+    from fism_common.problem.sets import ConstraintSet
 
 N = 6
 _RNG = np.random.default_rng(20)

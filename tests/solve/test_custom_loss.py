@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import fism
-from fism_client.local_pass import LocalPass
+from fism_client.compute.local_pass import LocalPass
 
 from .cases import data
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import fism
-from fism_client.local_pass import LocalPass
+from fism_client.compute.local_pass import LocalPass
 from fism_common.exchange import Order
 
 from ..literal import Vector

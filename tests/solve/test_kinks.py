@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import fism
-from fism_common.losses import Loss
+from fism_common.problem.losses import Loss
 
 STEPS = fism.PowerSteps(gamma=0.25, a=0.75, lam=1.0, b=0.125)
 # (loss, row, label, x): x is at the kink, and H's anchor is x too, so that nothing but the loss could move it.

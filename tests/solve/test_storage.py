@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csc_matrix, csr_array, csr_matrix
 
 import fism
-from fism_client.local_pass import LocalPass
+from fism_client.compute.local_pass import LocalPass
 from fism_common.exchange import Order
-from fism_common.sets import ConstraintSet
+from fism_common.problem.sets import ConstraintSet
 
 from .. import literal
 from .cases import LOSSES, data

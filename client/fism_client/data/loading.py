@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
 
-from fism_client.data.arrays import read_npy, read_npz
-from fism_client.data.idx import read_idx
 from fism_client.data.labels import positives
 from fism_client.data.matrix import Matrix
-from fism_client.data.svmlight import read_svmlight
-from fism_client.shard import Shard
+from fism_client.data.readers.arrays import read_npy, read_npz
+from fism_client.data.readers.idx import read_idx
+from fism_client.data.readers.svmlight import read_svmlight
+from fism_client.data.shard import Shard
+from fism_common.data.source import Reading
 from fism_common.errors import DataError
-from fism_common.source import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fism_client.data.table import Table
-    from fism_common.source import Source
+    from fism_common.data.source import Source
 
 Data: TypeAlias = Union["Table", Matrix]
 
@@ -53,8 +53,8 @@ def load(source: Source, reading: Reading, folder: Path, *, labelled: bool = Tru
     Paths are relative to ``folder``. Without ``labelled`` rows without labels are good enough.
     """
     # Slow to load, and not always needed.
-    from fism_client.data.duck import Selection, select_all  # noqa: PLC0415
-    from fism_client.data.query import read_table  # noqa: PLC0415
+    from fism_client.data.readers.duck import Selection, select_all  # noqa: PLC0415
+    from fism_client.data.readers.query import read_table  # noqa: PLC0415
 
     if source.data is None:
         assert source.query is not None  # noqa: S101  # the settings allow exactly one

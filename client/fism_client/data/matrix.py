@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from fism_client.shard import Shard, SparseRows
-from fism_common.columns import Column, Missing
+from fism_client.data.shard import Shard, SparseRows
+from fism_common.data.columns import Column, Missing
 from fism_common.errors import DataError
 
 if TYPE_CHECKING:
-    from fism_client.shard import Entries
-    from fism_common.columns import Recipe
+    from fism_client.data.shard import Entries
+    from fism_common.data.columns import Recipe
     from fism_common.vectors import Vector
 
 

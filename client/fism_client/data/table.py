@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fism_client.data.fresh import fresh
 from fism_client.data.labels import is_number, is_true
-from fism_client.data.times import read_time
-from fism_client.shard import Shard
-from fism_common.columns import OTHER, Column, Kind, Missing, Unknown
+from fism_client.data.memory import fresh
+from fism_client.data.readers.times import read_time
+from fism_client.data.shard import Shard
+from fism_common.data.columns import OTHER, Column, Kind, Missing, Unknown
 from fism_common.errors import DataError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fism_common.columns import Recipe
+    from fism_common.data.columns import Recipe
     from fism_common.vectors import Vector
 
 _BLOCK = 4096

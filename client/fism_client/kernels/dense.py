@@ -5,10 +5,10 @@ import math
 import numpy as np
 from numba import njit
 
-from fism_client.kernels.formulas import BALL_DISTANCE, Formula, slope, value
+from fism_client.data.shard import Entries, SparseRows
+from fism_client.kernels.losses import BALL_DISTANCE, Formula, slope, value
 from fism_client.kernels.options import COMPILED, INLINED
-from fism_client.kernels.regions import BOX, Region, clip, project
-from fism_client.shard import Entries, SparseRows
+from fism_client.kernels.sets import BOX, Region, clip, project
 from fism_common.vectors import Vector
 
 # From about this many bytes on, a row, x, x_k and the drift no longer share the first-level cache: the losses at x_k

@@ -2,9 +2,9 @@
 
 from numba import njit
 
-from fism_client.kernels.formulas import Formula, slope, value
+from fism_client.data.shard import Entries, SparseRows
+from fism_client.kernels.losses import Formula, slope, value
 from fism_client.kernels.options import COMPILED
-from fism_client.shard import Entries, SparseRows
 from fism_common.vectors import Vector
 
 

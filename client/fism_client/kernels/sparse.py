@@ -5,10 +5,10 @@ import math
 import numpy as np
 from numba import njit
 
-from fism_client.kernels.formulas import Formula, slope, value
+from fism_client.data.shard import SparseRows
+from fism_client.kernels.losses import Formula, slope, value
 from fism_client.kernels.options import COMPILED, INLINED
-from fism_client.kernels.regions import Region, clip
-from fism_client.shard import SparseRows
+from fism_client.kernels.sets import Region, clip
 from fism_common.vectors import Vector
 
 # v may grow as 1 / alpha before it is folded: its square must stay finite.

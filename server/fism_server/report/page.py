@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fism_common.files import write_bytes
-from fism_server.report.reading import Reader
+from fism_server.archive.snapshot import Reader
 from fism_server.report.sections import view_of
-from fism_server.summary import REPORT
+from fism_server.run.summary import REPORT
 
 if TYPE_CHECKING:
     from fism_server.report.view import View

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fism_server.archive.snapshot import Stage
+from fism_server.archive.timing import duration
 from fism_server.report import words
-from fism_server.report.reading import Stage
-from fism_server.report.thin import stretches, thinned
+from fism_server.report.downsample import stretches, thinned
 from fism_server.report.view import Kind, Plot, Scale, Section, Series, Table, View
-from fism_server.times import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fism_common.vectors import Vector
-    from fism_server.report.reading import Snapshot
+    from fism_server.archive.snapshot import Snapshot
     from fism_server.report.view import Numbers
 
 _MOST_COEFFICIENTS = 20

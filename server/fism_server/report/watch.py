@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from fism_common.errors import ConfigError
-from fism_common.tls import is_local
+from fism_common.wire.tls import is_local
+from fism_server.archive.snapshot import Reader
 from fism_server.report.page import as_json, live_page, plotly
-from fism_server.report.reading import Reader
 from fism_server.report.sections import view_of
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fism_server.config import Constraint, Outer, RunConfig, Steps
+    from fism_server.problem.config import Constraint, Outer, RunConfig, Steps
 
 _LOSSES = {
     "logistic": "the logistic losses of all rows, ln(1 + exp(-b a'x)), with labels b of -1 and 1",

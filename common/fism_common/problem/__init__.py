@@ -1,0 +1,1 @@
+"""The public side of the problem: losses and constraint sets."""

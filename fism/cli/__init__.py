@@ -1,0 +1,3 @@
+"""The command ``fism``."""
+
+from fism.cli.main import app as app

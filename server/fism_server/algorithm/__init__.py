@@ -1,0 +1,1 @@
+"""The algorithm. It sees sums over clients only, and has no gRPC, asyncio, clock or disk."""

@@ -1,0 +1,1 @@
+"""The problem as the coordinator configures it, with the private objective H."""

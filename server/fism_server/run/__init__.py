@@ -1,0 +1,1 @@
+"""The life of a run, from its clients joining to its files."""
