@@ -7,30 +7,30 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=igno
 RUN python3 -m venv --without-pip /opt/fism
 WORKDIR /src
 COPY pyproject.toml constraints.txt ./
-# What we need, before what we are: a change of ours does not fetch it again.
+# Dependencies first, so that a change of our code does not download them again.
 RUN python3 -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" > needs.txt \
  && python3 -m pip install --only-binary :all: --requirement needs.txt --constraint constraints.txt \
  && find /opt/fism/lib -type d -name tests -prune -exec rm -r {} +
 COPY . .
 RUN python3 -m pip install --no-deps . && install deploy/entrypoint /opt/fism/bin/fism-entrypoint
 
-# The example's data is in a package that the image does not need.
+# The example's data comes with scikit-learn, which the image does not need.
 FROM build AS hospitals
 RUN python3 -m pip install --only-binary :all: scikit-learn --constraint constraints.txt
 
 FROM ${BASE}
 LABEL org.opencontainers.image.title="FISM" \
-      org.opencontainers.image.description="Sites fit one convex model together; the coordinator's private preference picks which" \
+      org.opencontainers.image.description="Sites fit one convex model together; the coordinator's private preference selects it" \
       org.opencontainers.image.licenses="Apache-2.0"
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin fism
 COPY --from=build /opt/fism /opt/fism
-# Both of the CPU: with the name alone, numba would look at the features of the machine.
+# Set both CPU variables: with the name alone, numba would add the features of the build machine.
 ENV PATH=/opt/fism/bin:$PATH PYTHONDONTWRITEBYTECODE=1 \
     NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES="" NUMBA_CACHE_DIR=/tmp/fism-kernels
 RUN fism-entrypoint warm && mv /tmp/fism-kernels /opt/fism/kernels
 USER fism
 WORKDIR /
-# Of a server with --health 127.0.0.1:50052. A client listens nowhere: run it with --no-healthcheck.
+# For a server with --health 127.0.0.1:50052. A client does not listen: run it with --no-healthcheck.
 HEALTHCHECK --interval=10s --timeout=6s --start-period=30s CMD ["fism", "health", "127.0.0.1:50052"]
 ENTRYPOINT ["fism-entrypoint"]
 CMD ["--help"]

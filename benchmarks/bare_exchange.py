@@ -1,6 +1,6 @@
-"""The least that a round can be: grpc.aio at both ends, the same bytes in the same slices, vectors assembled, a mean.
+"""The fastest possible round: grpc.aio at both ends, the same bytes in the same slices, vectors assembled, a mean.
 
-No checks, no records, no names. `bare_exchange.py server N S ROUNDS` prints the median milliseconds of a round.
+No checks, no records, no client names. `bare_exchange.py server N S ROUNDS` prints the median milliseconds of a round.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import grpc.aio
 import numpy as np
 
 from fism_common.wire.channel import CHANNEL, SERVER
-from fism_common.wire.codec import SLICE
 from fism_common.wire.pb import federation_pb2 as pb
+from fism_common.wire.slices import SLICE
 
 METHOD = "/bare.Exchange/Round"
 
 
 def slices(n: int, size: int) -> list[tuple[int, int]]:
-    """Return where slices begin and end."""
+    """Return the begin and end of every slice."""
     return [(begin, min(begin + size, n)) for begin in range(0, n, size)]
 
 
@@ -57,7 +57,7 @@ async def serve(n: int, clients: int, rounds: int) -> float:
             await streams[i].write(message)
         filled = 0
         while filled < n:
-            reply = (await streams[i].read()).reply
+            reply = (await streams[i].read()).answer
             part = np.frombuffer(reply.x)
             received[i][reply.offset : reply.offset + part.size] = part
             filled += part.size
@@ -67,9 +67,9 @@ async def serve(n: int, clients: int, rounds: int) -> float:
         began = time.perf_counter()
         messages = [
             pb.ServerMessage(
-                order=pb.Order(round=k, gamma=0.1, weight=0.1, offset=a, x=x[a:b].tobytes(), h=h[a:b].tobytes())
+                question=pb.Question(round=k, gamma=0.1, weight=0.1, offset=a, x=x[a:b].tobytes(), h=h[a:b].tobytes())
             ).SerializeToString()
-            for a, b in slices(n, SLICE)
+            for a, b in slices(n, SLICE // 2)
         ]
         await asyncio.gather(*(ask(i, messages) for i in range(clients)))
         x = received[0].copy()
@@ -86,7 +86,7 @@ async def serve(n: int, clients: int, rounds: int) -> float:
 
 
 async def answer(port: int, n: int) -> None:
-    """Send back every x that comes."""
+    """Send every x back."""
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=CHANNEL) as channel:
         call: Any = channel.stream_stream(
             METHOD,
@@ -96,16 +96,16 @@ async def answer(port: int, n: int) -> None:
         await call.write(pb.ClientMessage(opening=pb.Opening()))
         x, h, filled = np.empty(n), np.empty(n), 0
         while (message := await call.read()) is not grpc.aio.EOF:
-            order = message.order
+            order = message.question
             part = np.frombuffer(order.x)
             x[order.offset : order.offset + part.size] = part
             h[order.offset : order.offset + part.size] = np.frombuffer(order.h)
             filled += part.size
             if filled == n:
                 filled = 0
-                for a, b in slices(n, 2 * SLICE):
-                    reply = pb.Reply(round=order.round, inner=0.0, offset=a, x=x[a:b].tobytes())
-                    await call.write(pb.ClientMessage(reply=reply))
+                for a, b in slices(n, SLICE):
+                    reply = pb.Answer(number=order.round, inner=0.0, offset=a, x=x[a:b].tobytes())
+                    await call.write(pb.ClientMessage(answer=reply))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A report of 100,000 rounds and 50 clients: its size, and how long Chromium takes to draw it."""
+"""The size of a report of 100,000 rounds and 50 clients, and how long Chromium takes to draw it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BARE = """<!DOCTYPE html><meta charset=utf-8><body><script>{}</script>
 
 
 def drawing() -> Iterator[Ratio]:
-    """Yield the page's size beside Plotly's script, and the time until all in sight is drawn."""
+    """Yield the page's size without Plotly's script, and the time until everything visible is drawn."""
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         finished = runpy.run_path(str(Path(__file__).parents[1] / "tests/report/folders.py"))["finished"]
         file = write_report(finished(Path(scratch, "a"), 50, 100_000))
@@ -29,10 +29,10 @@ def drawing() -> Iterator[Ratio]:
         browser.close()
         size = file.stat().st_size - bare.stat().st_size
     yield Ratio(
-        "megabytes of a report of 100,000 rounds and 50 clients, beside Plotly's script", size / 1e6, 1.0, most=True
+        "megabytes of a report of 100,000 rounds and 50 clients, without Plotly's script", size / 1e6, 1.0, most=True
     )
     yield Ratio("seconds until it is drawn", ours / 1e3, 2.0, most=True)
-    yield Ratio("the same, over reading Plotly's script alone", ours / script, 1.5, most=True)
+    yield Ratio("the same, over loading only Plotly's script", ours / script, 1.5, most=True)
 
 
 def _drawn(browser: Browser, page: Path) -> float:

@@ -1,4 +1,4 @@
-"""A round of a real federation, without local work, against the least that a round can be."""
+"""A round of a real federation without local work, against the fastest possible round."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ CONFIG = """
 clients = {clients}
 [inner]
 loss = "squared"
-constraint = {{ box = [-1.0, 1.0] }}
+constraint = {{ kind = "box", lo = -1.0, hi = 1.0 }}
 [outer]
-objective = "squared-norm"
+kind = "squared-norm"
 [steps]
 gamma = 0.1
 a = 0.7
@@ -35,7 +35,7 @@ rounds = {rounds}
 def bare(n: int, rounds: int) -> float:
     """Return the median milliseconds of a bare round."""
     command = [sys.executable, str(HERE / "bare_exchange.py"), "server", str(n), str(CLIENTS), str(rounds)]
-    # Its clients are killed at the end, and say so.
+    # Its clients are killed at the end and print errors about it.
     return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
 
 
@@ -68,7 +68,7 @@ def ours(n: int, rounds: int, *, tls: bool = False) -> float:
 
 
 def exchange() -> Iterator[Ratio]:
-    """Yield our median round over the bare one, the best of three pairs taken in turns."""
+    """Yield our median round over the bare one, each the best of three, measured alternately."""
     for n, rounds in ((784, 500), (100_000, 60), (1_000_000, 15)):
         pairs = [(bare(n, rounds), ours(n, rounds)) for _ in range(3)]
         least, own = min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)

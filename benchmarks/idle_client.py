@@ -1,4 +1,4 @@
-"""A client of a real federation that sends back the x it is given."""
+"""A client of a real federation that sends every x back unchanged."""
 
 from __future__ import annotations
 
@@ -12,37 +12,28 @@ from fism_client.data.matrix import Matrix
 from fism_client.data.shard import Shard
 from fism_client.session.participant import Participant
 from fism_client.session.session import Session
-from fism_common.exchange import Evaluation, Order, Reply
+from fism_common.exchange import Answer, Pass, PassAnswer, Question, SolutionAnswer
 from fism_common.wire.tls import TlsFiles
 
 if TYPE_CHECKING:
     from fism_common.data.moments import Scaling
+    from fism_common.problem.registry import Variant
     from fism_common.problem.sets import ConstraintSet
-    from fism_common.vectors import Vector
-    from fism_common.wire.terms import NamedLoss
 
 
 class Idle:
-    """A worker that does no work."""
+    """An answerer that does no work."""
 
-    def answer(self, order: Order) -> Reply:
-        """Return x as it came."""
-        return Reply(order.x, 0.0)
-
-    def inner(self, x: Vector) -> float:  # noqa: ARG002
-        """Return nothing lost."""
-        return 0.0
-
-    def evaluate(self, x: Vector) -> Evaluation | None:  # noqa: ARG002
-        """Hold nothing out."""
-        return None
+    def answer(self, question: Question) -> Answer:
+        """Return x unchanged."""
+        return PassAnswer(question.x, 0.0) if isinstance(question, Pass) else SolutionAnswer(0.0)
 
 
 class Idler(Participant):
-    """A client with a row that it does nothing with."""
+    """A client with one row that it never uses."""
 
-    def worker(self, told: NamedLoss, constraint: ConstraintSet, scaling: Scaling | None) -> Idle:  # noqa: ARG002
-        """Return who does no work."""
+    def answerer(self, loss: Variant, constraint: ConstraintSet, scaling: Scaling | None) -> Idle:  # noqa: ARG002
+        """Return an answerer that does no work."""
         return Idle()
 
 

@@ -1,4 +1,4 @@
-"""From a file to a shard: against DuckDB's own fetch, against scikit-learn's loader, and in memory."""
+"""Loading a file into a shard: time against DuckDB's fetch and scikit-learn's loader, and peak memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TABLE = (
     + """
 from pathlib import Path
 import duckdb
-import fism_client.compute.site
+import fism_client.compute.answerer
 from fism_client.data.loading import load
 from fism_common.data.columns import Recipe
 from fism_common.data.source import Reading, Source
@@ -62,7 +62,7 @@ SVMLIGHT = (
     + """
 import tempfile
 from pathlib import Path
-import fism_client.compute.site
+import fism_client.compute.answerer
 from fism_client.data.readers.svmlight import read_svmlight
 from fism_common.data.source import Reading
 with tempfile.NamedTemporaryFile("w", suffix=".svm") as file:
@@ -84,7 +84,7 @@ def run(code: str, path: Path) -> list[float]:
 
 
 def loading() -> Iterator[Ratio]:
-    """Yield ratios of time and of memory, both from the best of three in turns."""
+    """Yield the ratios of the best times of three alternating runs, and the largest ratios of memory."""
     with tempfile.TemporaryDirectory() as scratch:
         for path, theirs, ours, what, target, most in (
             (
@@ -116,17 +116,17 @@ def loading() -> Iterator[Ratio]:
 
 
 def write_csv(folder: Path) -> Path:
-    """Write numbers with as many digits as they have."""
+    """Write a CSV file of numbers with all their digits."""
     path = folder / "big.csv"
     columns = ", ".join(f"2 * random() - 1 AS f{i}" for i in range(COLUMNS - 1))
     with connect() as database:
-        query = f"SELECT {columns}, round(random()) AS y FROM range({ROWS})"  # noqa: S608  # ours
+        query = f"SELECT {columns}, round(random()) AS y FROM range({ROWS})"  # noqa: S608  # our own
         database.execute(f"COPY ({query}) TO '{path}' (HEADER)")
     return path
 
 
 def write_svmlight(folder: Path) -> Path:
-    """Write rows with sixteen digits a number."""
+    """Write an svmlight file with sixteen digits per number."""
     rng = np.random.default_rng(0)
     path = folder / "big.svm"
     with path.open("w") as file:

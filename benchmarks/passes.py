@@ -1,4 +1,4 @@
-"""The compiled pass against the literal one, and against itself on other storage."""
+"""The compiled pass against the literal one, and against itself with other storage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import fism
 from fism.paper import literal
 from fism_client.compute.local_pass import LocalPass
 from fism_client.kernels.options import COMPILED
-from fism_common.exchange import Order
+from fism_common.exchange import Pass
 from timing import Ratio, best_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ GAMMA, WEIGHT = 0.01, 1e-4
 def pass_without_f(
     rows: np.ndarray, scale: float, labels: np.ndarray, drift: np.ndarray, gamma: float, bound: float, x: np.ndarray
 ) -> None:
-    """Run the logistic pass over a box, and nothing else: what F fused into the pass is measured against."""
+    """Run only the logistic pass over a box: the baseline for the pass that also computes F."""
     for j in range(labels.size):
         row, z = rows[j], 0.0
         for t in range(x.size):
@@ -40,10 +40,10 @@ def pass_without_f(
             x[t] = -bound if y < -bound else (min(y, bound))
 
 
-def order(n: int, seed: int) -> Order:
-    """Return an order at a random point."""
+def random_question(n: int, seed: int) -> Pass:
+    """Return a question at a random point."""
     x, h = np.random.default_rng(seed).normal(size=(2, n))
-    return Order(1, x, h, GAMMA, WEIGHT)
+    return Pass(x, h, GAMMA, WEIGHT)
 
 
 def site(rows: object, labels: object, loss: Loss, constraint: ConstraintSet, scale: float = 1.0) -> LocalPass:
@@ -58,7 +58,7 @@ def dense_logistic() -> Iterator[Ratio]:
     labels = np.where(rng.random(m) < 0.5, -1.0, 1.0)
     pixels = (rng.integers(1, 256, (m, n)) * (rng.random((m, n)) < 0.2)).astype(np.uint8)
     floats = rng.normal(size=(m, n))
-    asked, box = order(n, 1), fism.Box(-bound, bound)
+    asked, box = random_question(n, 1), fism.Box(-bound, bound)
     sites = {
         "uint8": site(pixels, labels, fism.Logistic(), box, 1 / 255),
         "float32": site(floats.astype(np.float32), labels, fism.Logistic(), box),
@@ -89,7 +89,7 @@ def ball_distance() -> Iterator[Ratio]:
     for n, target in ((10, 100.0), (50, 80.0), (100, 60.0)):
         rng = np.random.default_rng(n)
         centers, radii = rng.uniform(-bound, bound, (m, n)), rng.random(m)
-        asked = order(n, n)
+        asked = random_question(n, n)
         one = site(centers, radii, fism.BallDistance(), fism.Box(-bound, bound))
         times = best_of(
             7,
@@ -110,7 +110,7 @@ def sparse_logistic() -> Iterator[Ratio]:
     rows = csr_array((rng.normal(size=m * nonzeros), columns, np.arange(0, m * nonzeros + 1, nonzeros)), shape=(m, n))
     table = rng.normal(size=(dense_m, n))
     labels = np.where(rng.random(m) < 0.5, -1.0, 1.0)
-    asked = order(n, 3)
+    asked = random_question(n, 3)
     for name, constraint in (("box", fism.Box(-100, 100)), ("ball", fism.Ball(400.0))):
         lazy = site(rows, labels, fism.Logistic(), constraint)
         dense = site(table, labels[:dense_m], fism.Logistic(), constraint)
@@ -120,4 +120,4 @@ def sparse_logistic() -> Iterator[Ratio]:
             dense=lambda one=dense: one.answer(asked),  # type: ignore[misc]
         )
         found = (times["dense"] / dense_m) / (times["lazy"] / m)
-        yield Ratio(f"CSR {m} x {n}, {nonzeros} a row, {name}: times faster per row than dense", found, 120)
+        yield Ratio(f"CSR {m} x {n}, {nonzeros} per row, {name}: times faster per row than dense", found, 120)

@@ -1,4 +1,4 @@
-"""Measure every claim of speed, as ratios in one run, and fail if one does not hold."""
+"""Measure every speed claim, as ratios within one run; fail if one does not hold."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def main() -> None:
             print(ratio, flush=True)
             broken += not ratio.holds
     if broken:
-        sys.exit(f"{broken} claims of speed did not hold in this run")
+        sys.exit(f"{broken} speed claims did not hold in this run")
 
 
 if __name__ == "__main__":

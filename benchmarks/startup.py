@@ -1,4 +1,4 @@
-"""A new process: how long until its first result, and does it compile again."""
+"""A new process: the time to its first result, and whether it compiles kernels again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ print(sum(sum(kernel.stats.cache_misses.values()) for kernel in dispatchers))
 
 
 def run(code: str) -> str:
-    """Return what ``code`` prints in a new Python."""
+    """Return what ``code`` prints in a new Python process."""
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
 
 

@@ -1,4 +1,4 @@
-"""Timing by the best of several: on a busy machine the best is what the code costs, the rest is its neighbours."""
+"""Timing by the best of several runs: on a busy machine, the best is the least disturbed by other processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ratio:
-    """One measured claim: ``found`` must be at least (or with ``most``, at most) ``target``; None claims nothing."""
+    """One measured claim: ``found`` must be at least (or with ``most``, at most) ``target``; None makes no claim."""
 
     what: str
     found: float
@@ -35,7 +35,7 @@ class Ratio:
 
 
 def best_of(repeats: int, **works: Callable[[], object]) -> dict[str, float]:
-    """Return the shortest time of each work in seconds, taken in turns so that a busy moment hits all alike."""
+    """Return the shortest time of each work in seconds; they alternate, so that a busy moment affects all of them."""
     shortest = dict.fromkeys(works, math.inf)
     for _ in range(repeats):
         for name, work in works.items():

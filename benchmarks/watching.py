@@ -1,4 +1,4 @@
-"""What a run loses by being watched: its rounds a second with a viewer on the live page, and without, in turns."""
+"""The cost of watching a run: its rounds per second with and without a viewer on the live page, alternately."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ name = "watched"
 clients = {clients}
 [inner]
 loss = "logistic"
-constraint = {{ box = [-10.0, 10.0] }}
+constraint = {{ kind = "box", lo = -10.0, hi = 10.0 }}
 [outer]
-objective = "squared-norm"
+kind = "squared-norm"
 [steps]
 gamma = 0.1
 a = 0.7
@@ -44,10 +44,10 @@ shards = {shards}
 
 
 def watching() -> Iterator[Ratio]:
-    """Yield how much slower rounds are while somebody looks: pairs of turns, one after the other, in one run."""
+    """Yield how much slower rounds are with a viewer, over pairs of consecutive turns in one run."""
     with tempfile.TemporaryDirectory() as scratch, _run(Path(scratch)) as (page, metrics):
         with _viewer(page):
-            time.sleep(2 * SECONDS)  # everything is imported, and the first view is drawn
+            time.sleep(2 * SECONDS)  # until everything is imported and the first view is drawn
         slower = []
         for _ in range(TURNS):
             alone = _rate(metrics)
@@ -96,7 +96,7 @@ def _run(folder: Path) -> Iterator[tuple[str, str]]:
 
 @contextmanager
 def _viewer(page: str) -> Iterator[None]:
-    """Take all views, as a browser does, but draw none: what that costs is the viewer's affair."""
+    """Receive all views, as a browser does, but draw none: drawing costs only the viewer."""
     place = urlsplit(page)
     with socket.create_connection((place.hostname or "", place.port or 0), timeout=60) as connection:
         connection.sendall(f"GET /events HTTP/1.0\r\nHost: {place.netloc}\r\n\r\n".encode())

@@ -1,4 +1,4 @@
-"""Run examples: prepare their tables in a new folder, federate them on this host, and show what came out.
+"""Run an example: prepare its tables in a new folder, run the federation on this host, and show the result.
 
 Usage: run.py NAME [FOLDER]
 """
@@ -30,9 +30,9 @@ def run(name: str, folder: Path) -> None:
 
 
 def main() -> None:
-    """Run the example that is named."""
+    """Run the example named on the command line."""
     if len(sys.argv) not in {2, 3} or sys.argv[1] not in NAMES:
-        sys.exit(f"usage: run.py NAME [FOLDER]; there are {', '.join(NAMES)}")
+        sys.exit(f"usage: run.py NAME [FOLDER]; the examples are {', '.join(NAMES)}")
     if len(sys.argv) == 3:
         run(sys.argv[1], Path(sys.argv[2]))
         return

@@ -1,6 +1,6 @@
-"""Three sites fit one model; many models fit equally well, and the coordinator's preference picks one.
+"""Three sites fit one model; many models fit equally well, and the coordinator's preference selects one.
 
-Five measurements, twelve unknowns: every x with A x = b fits without error. The coordinator would rather stay near the
+Five measurements, twelve unknowns: every x with A x = b fits without error. The coordinator prefers to stay near the
 model in use. Run with `python examples/selection.py`.
 """
 
@@ -25,10 +25,10 @@ class Selection:
     start: np.ndarray
     in_use: np.ndarray
     preferred: np.ndarray
-    """Known here only because we hold all rows: the nearest model to the one in use among those that fit."""
+    """The model nearest to the one in use among those that fit; known here only because we hold all rows."""
 
     def solve(self, rounds: int, method: str) -> fism.Result:
-        """Return where a run ends."""
+        """Return the result of a run."""
         return fism.solve(
             self.problem, self.shards, steps=STEPS, rounds=rounds, start=self.start, method=fism.Method(method)
         )

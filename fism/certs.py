@@ -1,4 +1,4 @@
-"""A private authority, and the certificates that it issues: who may be a server, and who is which client."""
+"""A private certificate authority, and the server and client certificates that it issues."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-_LONGEST_NAME = 64
-_MOST_DAYS = 36_500
-_EARLIER = timedelta(minutes=10)
+_MAX_NAME_BYTES = 64
+_MAX_DAYS = 36_500
+_CLOCK_SKEW = timedelta(minutes=10)
 """How far the clocks of two machines may differ."""
 
 
 def init(folder: Path, days: int = 3650) -> Path:
-    """Make an authority in a folder; return its certificate's file. Raises CertificateError if there is one."""
+    """Create an authority in a folder; return its certificate file. Raises CertificateError if one exists."""
     files = TlsFiles.of(folder, "ca")
     if files.ca.exists() or files.key.exists():
-        raise CertificateError(f"there is an authority in {folder}; its certificates would be void without it")
+        raise CertificateError(f"{folder} already has an authority; replacing it would invalidate its certificates")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CertificateError(f"cannot make {folder}: {error.strerror}") from error
+        raise CertificateError(f"cannot create {folder}: {error.strerror}") from error
     key, name = ec.generate_private_key(ec.SECP256R1()), _name("fism authority")
     usage = x509.KeyUsage(
         digital_signature=False,
@@ -73,24 +73,24 @@ def init(folder: Path, days: int = 3650) -> Path:
 
 
 def issue(folder: Path, name: str, hosts: Sequence[str] = (), days: int = 365, *, renew: bool = False) -> TlsFiles:
-    """Issue a certificate of the authority in a folder: a server's if it has hosts, else a client's.
+    """Issue a certificate from the authority in a folder: for a server if hosts are given, otherwise for a client.
 
-    With ``renew`` it takes the place of the one before; a server's without hosts keeps those that it had.
+    ``renew`` replaces an existing certificate; a server certificate keeps its hosts if none are given.
     """
-    fits = 0 < len(name.encode()) <= _LONGEST_NAME and name.isprintable() and "/" not in name
+    fits = 0 < len(name.encode()) <= _MAX_NAME_BYTES and name.isprintable() and "/" not in name
     if not fits or name.casefold() in {"ca", "."}:
-        raise CertificateError(f"a name has 1 to {_LONGEST_NAME} printable bytes, no /, and is not 'ca'")
+        raise CertificateError(f"a name must have 1 to {_MAX_NAME_BYTES} printable bytes without /, and not be 'ca'")
     files, authority = TlsFiles.of(folder, name), read_certificate(folder / "ca.pem")
     if files.certificate.exists():
         if not renew:
-            raise CertificateError(f"there is a certificate {files.certificate}; to replace it, say --renew")
+            raise CertificateError(f"{files.certificate} already exists; use --renew to replace it")
         hosts = hosts or hosts_of(read_certificate(files.certificate))
     try:
         authority_key = load_pem_private_key((folder / "ca.key").read_bytes(), None)
     except (OSError, ValueError, TypeError) as error:
         raise CertificateError(f"cannot read the authority's key {folder / 'ca.key'}: {error}") from error
     if not isinstance(authority_key, ec.EllipticCurvePrivateKey):
-        raise CertificateError(f"{folder / 'ca.key'} is not a key of fism certs init")
+        raise CertificateError(f"{folder / 'ca.key'} was not created by fism certs init")
     key = ec.generate_private_key(ec.SECP256R1())
     use = SERVER if hosts else CLIENT
     builder = (
@@ -105,7 +105,7 @@ def issue(folder: Path, name: str, hosts: Sequence[str] = (), days: int = 365, *
 
 
 class Row(NamedTuple):
-    """One certificate, in words."""
+    """One certificate, described for display."""
 
     name: str
     what: str
@@ -117,7 +117,7 @@ def show(folder: Path) -> list[Row]:
     """Return all certificates in a folder, the authority's first."""
     found = sorted(folder.glob("*.pem"), key=lambda file: (file.name != "ca.pem", file.name))
     if not found:
-        raise CertificateError(f"there are no certificates in {folder}; make an authority with fism certs init")
+        raise CertificateError(f"there are no certificates in {folder}; create an authority with fism certs init")
     return [_row(file.stem, read_certificate(file)) for file in found]
 
 
@@ -126,9 +126,8 @@ def _row(stem: str, certificate: x509.Certificate) -> Row:
     what = "the authority" if stem == "ca" else f"server at {hosts}" if SERVER in uses_of(certificate) else "client"
     advice, wrong = "", time_fault(certificate)
     if wrong or expires_soon(certificate):
-        remedy = (
-            "make a new authority, and all certificates anew" if stem == "ca" else f"fism certs issue {stem} --renew"
-        )
+        new = "create a new authority and reissue all certificates"
+        remedy = new if stem == "ca" else f"fism certs issue {stem} --renew"
         advice = f"{wrong or 'expires soon'}: {remedy}"
     return Row(name_of(certificate), what, f"{certificate.not_valid_after_utc:%Y-%m-%d}", advice)
 
@@ -145,22 +144,22 @@ def _host(host: str) -> x509.GeneralName:
     try:
         return x509.DNSName(host)
     except ValueError as error:
-        raise CertificateError(f"{host!r} is not a host's name or address: {error}") from error
+        raise CertificateError(f"{host!r} is not a host name or address: {error}") from error
 
 
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, days: int
 ) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
-    if not 0 <= days <= _MOST_DAYS:
-        raise CertificateError(f"a certificate is valid for at most {_MOST_DAYS} days, not {days}")
+    if not 0 <= days <= _MAX_DAYS:
+        raise CertificateError(f"a certificate is valid for at most {_MAX_DAYS} days, not {days}")
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _EARLIER)
+        .not_valid_before(now - _CLOCK_SKEW)
         .not_valid_after(now + timedelta(days=days))
     )
 

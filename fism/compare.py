@@ -1,4 +1,4 @@
-"""``fism compare``: the methods on one problem, side by side."""
+"""``fism compare``: run several methods on one problem and compare them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fism.pooled import pool
 from fism.problem import Problem
 from fism.solving import solve
 from fism_common.errors import MethodError, ProblemError
-from fism_common.problem.losses import LOSSES, Loss, named_loss
+from fism_common.problem.losses import LOSSES, Loss
 from fism_common.settings import load_object
 from fism_common.vectors import vector
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from fism_server.problem.plan import Plan
 
 _log = logging.getLogger(__name__)
-_LONGER = 20
-"""Without a solution to compare with, FISM's own after so many times the rounds."""
-_ALONG = ("rounds", "subgradients", "seconds")
+_LONG_RUN = 20
+"""Without a reference solution, FISM runs this many times the rounds to provide one."""
+_X_AXES = ("rounds", "subgradients", "seconds")
 _COLORS = dict(zip(Method, ("#d9541e", "#222222", "#1f6fb4", "#8a8a8a", "#2a8c5a", "#8a4fa3"), strict=True))
 
 
 @dataclass(frozen=True)
 class Row:
-    """A method after its last round: F and H, and by how much they are above (below: negative) the reference's."""
+    """A method after its last round: F, H, and their gaps to the reference (negative if below it)."""
 
     method: str
     rounds: int
@@ -60,36 +60,36 @@ def compare(
 ) -> list[Row]:
     """Run the ``methods`` on the plan's problem and shards; write a table and a plot to ``folder``.
 
-    ``reference``: an .npy or .npz file (with ``x``) of the solution. Without it, gaps of F are to the least F that any
-    run has met, and gaps of H to FISM's own after 20 times the rounds.
-    A method that does not fit the problem is left out, which is logged.
+    ``reference``: an .npy or .npz file (with ``x``) of the solution. Without it, the reference for F is the lowest F
+    of all runs, and for H that of FISM after 20 times the rounds.
+    A method that does not fit the problem is skipped with a warning.
     """
     new_folder(folder)
     shards = list(pool(plan).train.values())
     problem = Problem(_loss(plan), plan.constraint, plan.objective(shards[0].columns))
     start, rounds = plan.start(shards[0].columns), plan.config.stop.rounds
     if plan.config.stop.tolerance is not None:
-        _log.warning("all methods run for %d rounds: stop.tolerance is not used here", rounds)
+        _log.warning("all methods run for %d rounds; compare ignores stop.tolerance", rounds)
     results: dict[Method, Result] = {}
     for i, method in enumerate(methods, 1):
         try:
             results[method] = solve(problem, shards, steps=plan.steps, rounds=rounds, start=start, method=method)
         except MethodError as error:
-            _log.warning("without %s: %s", method.value, error)
+            _log.warning("skipping %s: %s", method.value, error)
         tick("methods", i, len(methods))
     if not results:
         raise MethodError("none of these methods fits the problem")
     if reference is None:
-        long = solve(problem, shards, steps=plan.steps, rounds=_LONGER * rounds, start=start)
+        long = solve(problem, shards, steps=plan.steps, rounds=_LONG_RUN * rounds, start=start)
         F = min(_least(one) for one in (long, *results.values()))
-        H, what = long.outer, f"least F met; H of FISM after {_LONGER * rounds} rounds"
-        _log.warning("gaps are to the %s. A known solution is given by --reference", what)
+        H, what = long.outer, f"lowest F found; H of FISM after {_LONG_RUN * rounds} rounds"
+        _log.warning("gaps are measured from the %s; use --reference to give a known solution", what)
     else:
         solution, what = _read_solution(reference, shards[0].columns), reference.name
         at = solve(problem, shards, steps=plan.steps, rounds=1, start=solution).history
         F, H = float(at["inner"][0]), float(at["outer"][0])
         if any(_least(one) < F for one in results.values()):
-            _log.warning("F is lower on the way than at %s: it is not a minimiser of F", reference)
+            _log.warning("a run reached a lower F than %s has, so that point does not minimise F", reference)
     rows = [_row(method, result, F, H) for method, result in results.items()]
     write_table(folder, "compare", [*rows, Row(f"({what})", 0, 0, 0.0, F, 0.0, H, 0.0)])
     draw(folder, results, F, H)
@@ -101,9 +101,9 @@ def _least(result: Result) -> float:
 
 
 def _loss(plan: Plan) -> Loss:
-    if plan.loss.name in LOSSES:
-        return named_loss(plan.loss.name, **plan.loss.parameters)
-    found: Loss = load_object(plan.loss.name, plan.folder, Loss)
+    if plan.loss.kind in LOSSES:
+        return LOSSES.from_variant(plan.loss, {})
+    found: Loss = load_object(plan.loss.kind, plan.folder, Loss)
     return found
 
 
@@ -126,8 +126,8 @@ def _row(method: Method, result: Result, F: float, H: float) -> Row:
 
 def draw(folder: Path, results: dict[Method, Result], F: float, H: float) -> None:
     """Draw the F gap and the signed H gap against rounds, subgradients and seconds."""
-    with plot(folder, "compare", len(_ALONG), 2) as axes:
-        for upper, lower, name in zip(axes[: len(_ALONG)], axes[len(_ALONG) :], _ALONG, strict=True):
+    with plot(folder, "compare", len(_X_AXES), 2) as axes:
+        for upper, lower, name in zip(axes[: len(_X_AXES)], axes[len(_X_AXES) :], _X_AXES, strict=True):
             for method, result in results.items():
                 color, label = _COLORS[method], method.value
                 upper.plot(_along(result, name), _after(result, "inner") - F, color=color, label=label)
@@ -139,12 +139,12 @@ def draw(folder: Path, results: dict[Method, Result], F: float, H: float) -> Non
 
 
 def _after(result: Result, field: str) -> Vector:
-    """Return F or H after each round; the history has them before it."""
+    """Return F or H after each round; the history holds the values before each round."""
     return np.append(result.history[field][1:], getattr(result, field))
 
 
 def _along(result: Result, name: str) -> Vector:
-    """Return the place of a round's end on an axis."""
+    """Return where each round ends on the x axis ``name``."""
     match name:
         case "subgradients":
             return np.asarray(result.history["round"] * (result.subgradients / result.rounds))
@@ -154,7 +154,7 @@ def _along(result: Result, name: str) -> Vector:
 
 
 def _scale(ax: Axes, gaps: Sequence[Vector]) -> None:
-    """Make an axis of gaps logarithmic; on both sides of 0 if there are any below, and linear where none ends."""
+    """Use a log scale for gaps; if any is 0 or less, a symmetric one that is linear below the smallest final gap."""
     if all((gap > 0).all() for gap in gaps):
         ax.set_yscale("log")
         return

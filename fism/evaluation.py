@@ -1,4 +1,4 @@
-"""How well scores fit labels. Importing this imports numba."""
+"""Measures of how well scores fit labels. Importing this module imports numba."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fism_client.compute.local_pass import LocalPass
+from fism_client.compute.local_pass import total_loss
 
 if TYPE_CHECKING:
     from fism_client.data.shard import Shard
     from fism_common.problem.losses import Loss
-    from fism_common.problem.sets import ConstraintSet
     from fism_common.vectors import Vector
 
 
-def mean_loss(shard: Shard, loss: Loss, x: Vector, constraint: ConstraintSet) -> float:
-    """Return the mean of the losses at ``x``, a point of the set."""
-    return LocalPass(shard, loss, constraint, "the data").inner(x) / shard.count
+def mean_loss(shard: Shard, loss: Loss, x: Vector) -> float:
+    """Return the mean loss per row at ``x``."""
+    loss.check_labels(shard.labels, "the data")
+    return total_loss(shard, loss, x) / shard.count
 
 
 def of_classes(scores: Vector, labels: Vector) -> dict[str, float]:
-    """Return the share of rows on the right side, and the area under the ROC curve where both classes are there."""
+    """Return the accuracy, and the area under the ROC curve if both classes are present."""
     found = {"accuracy": float(np.mean((scores > 0) == (labels > 0)))}
     ones = labels > 0
     if ones.any() and not ones.all():
@@ -30,7 +30,7 @@ def of_classes(scores: Vector, labels: Vector) -> dict[str, float]:
 
 
 def auc(scores: Vector, ones: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
-    """Return how often a row of class 1 has the higher score than one of the other class; half for equal scores."""
+    """Return how often a row of class 1 scores higher than one of the other class; ties count one half."""
     from scipy.stats import rankdata  # slow to load
 
     ranks = rankdata(scores)
@@ -39,7 +39,7 @@ def auc(scores: Vector, ones: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> flo
 
 
 def error_measures(scores: Vector, labels: Vector) -> dict[str, float]:
-    """Return the mean absolute and the root mean squared error, and the share of labels that are not above."""
+    """Return the mean absolute and root mean squared errors, and the share of labels not above their score."""
     errors = labels - scores
     return {
         "mean_absolute_error": float(np.mean(np.abs(errors))),

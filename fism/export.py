@@ -1,4 +1,4 @@
-"""A run's numbers as tables, for whatever else reads CSV, Parquet or JSON."""
+"""Export a run's numbers as CSV, Parquet or JSON tables."""
 
 from __future__ import annotations
 
@@ -18,20 +18,19 @@ if TYPE_CHECKING:
     from fism_server.archive.snapshot import Snapshot
 
 _OPTIONS = {"csv": "FORMAT csv, HEADER", "parquet": "FORMAT parquet", "json": "FORMAT json, ARRAY true"}
-_TYPES = dict.fromkeys(("round", "rows", "columns", "shards", "left_out", "right", "count"), "BIGINT") | dict.fromkeys(
-    ("name", "kind", "client", "text", "column"), "VARCHAR"
-)
+_INTEGERS = ("round", "rows", "columns", "virtual_clients", "dropped", "right", "count")
+_TYPES = dict.fromkeys(_INTEGERS, "BIGINT") | dict.fromkeys(("name", "kind", "client", "text", "column"), "VARCHAR")
 Columns = dict[str, Any]
-"""A table: NumPy arrays of one length by their names."""
+"""A table: NumPy arrays of equal length, by column name."""
 
 
 def export(folder: Path, out: Path, form: str) -> list[Path]:
-    """Write all tables of a run, finished or under way, one file each; return the files."""
+    """Write all tables of a run, finished or in progress, one file each; return the files."""
     found = tables(folder)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"cannot make the folder {out}: {error.strerror}") from error
+        raise ConfigError(f"cannot create the folder {out}: {error.strerror}") from error
     files = []
     with duckdb.connect() as database:
         database.execute("SET enable_progress_bar = false")
@@ -49,7 +48,7 @@ def export(folder: Path, out: Path, form: str) -> list[Path]:
 
 
 def _typed(columns: Columns) -> str:
-    """Return the columns with their types, which are the same whatever is in them."""
+    """Return the select list, which fixes each column's type whatever its values are."""
     return ", ".join(f'CAST("{name}" AS {_TYPES.get(name, "DOUBLE")}) AS "{name}"' for name in columns)
 
 
@@ -58,12 +57,13 @@ def tables(folder: Path) -> dict[str, Columns]:
     run = Reader(folder).read()
     rounds: Columns = dict(run.rounds)
     rounds["round"] = rounds["round"].astype(np.int64)
-    rounds["elapsed"] = rounds["seconds"].cumsum() - rounds["seconds"]  # when it began: F and H are those before it
-    answers = every_answer(folder)  # a run under way may have gone on
+    # Elapsed until the round starts: F and H are the values before it.
+    rounds["elapsed"] = rounds["seconds"].cumsum() - rounds["seconds"]
+    answers = every_answer(folder)  # a run in progress may have advanced since
     known = answers["round"] <= rounds["round"].max(initial=0)
     found = {
         "rounds": rounds,
-        "times": {name: column[known] for name, column in answers.items()},
+        "answers": {name: column[known] for name, column in answers.items()},
         "clients": _columns(ClientRow, run.clients),
         "events": _columns(Event, run.events),
         "evaluations": _columns(Quality, run.qualities),
@@ -74,27 +74,26 @@ def tables(folder: Path) -> dict[str, Columns]:
 
 def _coefficients(run: Snapshot) -> Columns | None:
     state, fitted = run.state, run.fitted
-    if state is None or not state.k_sum:
+    if state is None or not run.means:
         return None
     entries = [] if fitted is None else fitted.recipe.entries()
     names = [entry.name for entry in entries] or [str(i) for i in range(state.x.size)]
     found: Columns = {
         "column": np.array(names, object),
         "x": state.x,
-        "weighted": state.weighted,
-        "average": state.average,
+        **run.means,
     }
     if fitted is None:
         return found
     slopes, constant = fitted.in_original_units()
-    if not fitted.recipe.intercept and fitted.scaling is not None:  # standardising makes one, in original units
+    if not fitted.recipe.intercept and fitted.scaling is not None:  # standardising adds one in original units
         found = {name: np.append(column, "constant" if name == "column" else 0.0) for name, column in found.items()}
     with_constant = fitted.recipe.intercept or fitted.scaling is not None
     return found | {"coefficient": np.append(slopes, constant) if with_constant else slopes}
 
 
 def _columns(kind: type, rows: list[Any]) -> Columns:
-    """Return objects as columns."""
+    """Return dataclass objects as columns."""
     names = [field.name for field in fields(kind)]
     cells = [asdict(row) for row in rows]
     return {name: _array([row[name] for row in cells]) for name in names}

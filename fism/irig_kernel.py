@@ -1,4 +1,4 @@
-"""The compiled pass of IR-IG: a fresh subgradient of H at every row. Not in the client: it knows H."""
+"""The compiled pass of IR-IG: a new subgradient of H at every row. Not in the client, because it knows H."""
 
 import numpy as np
 from numba import njit

@@ -1,4 +1,4 @@
-"""A federation on this host: the server here, every client in a process of its own, real gRPC between them."""
+"""A federation on this host: the server in this process, one process per client, real gRPC between them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from fism_common.errors import ConfigError, RefusedError, StoppedError
 from fism_server.net.access import Access
-from fism_server.problem.config import Absent
-from fism_server.run.lifecycle import serve
+from fism_server.problem.config import OnAbsence
+from fism_server.run.serve import serve
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from fism_server.run.progress import Progress
 
 _log = logging.getLogger(__name__)
-_SECONDS_TO_HEAR = 1.0
-"""For clients to end by themselves after a run that failed: those that have no stream yet hear nothing of it."""
+_FAILURE_SECONDS = 1.0
+"""How long clients may take to exit after a failed run; those without a stream yet never hear of the failure."""
 
 
 def clients_of(plan: Plan) -> dict[str, Source]:
-    """Return where every client to start has its rows, by its name."""
+    """Return the data source of every client to start, by client name."""
     local, clients = plan.config.local, plan.config.federation.clients
     if local is None:
         raise ConfigError("fism run needs the table [local] with one shard file per client: shards = [...]")
@@ -46,9 +46,9 @@ def clients_of(plan: Plan) -> dict[str, Source]:
 async def run_local(
     job: Job, progress: Progress, gauges: Gauges | None = None, *, verbose: bool = False
 ) -> dict[str, Any]:
-    """Run the job with clients of our own; return the summary. No process is left behind."""
-    plan, left_out = job.plan, {} if job.saved is None else job.saved.left_out
-    sources = {name: source for name, source in clients_of(plan).items() if name not in left_out}
+    """Run the job with local client processes; return the summary. No process outlives this call."""
+    plan, dropped = job.plan, {} if job.saved is None else job.saved.dropped
+    sources = {name: source for name, source in clients_of(plan).items() if name not in dropped}
     listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     access = Access(listen="127.0.0.1:0")
     server = asyncio.create_task(serve(job, access, progress, gauges, on_listening=listening.set_result))
@@ -62,36 +62,36 @@ async def run_local(
         return await _until_done(server, processes, job)
     finally:
         finished = server.done() and not server.cancelled() and server.exception() is None
-        server.cancel("a client of it has failed")
+        server.cancel("one of its clients failed")
         await asyncio.gather(server, return_exceptions=True)
-        grace = plan.config.limits.grace / 2
-        await _end(processes, grace if finished else min(grace, _SECONDS_TO_HEAR))
+        grace = plan.config.limits.shutdown_seconds / 2
+        await _end(processes, grace if finished else min(grace, _FAILURE_SECONDS))
 
 
 async def _start(plan: Plan, name: str, source: Source, address: str, *, verbose: bool) -> Process:
-    assert plan.config.local is not None  # noqa: S101  # clients_of has looked
+    assert plan.config.local is not None  # noqa: S101  # clients_of has checked
     reading = plan.config.local.model_dump(exclude={"shards"}, exclude_unset=True)
     settings = source.model_dump(exclude_none=True) | reading | {"server": address, "name": name}
     settings["seed"] = plan.config.federation.seed
-    if ":" in plan.loss.name:
-        settings["loss"] = plan.loss.name
+    if ":" in plan.loss.kind:
+        settings["loss"] = plan.loss.kind
     options = ["--settings", json.dumps(settings), "--with-parent", *(["--verbose"] if verbose else [])]
-    # A session of its own: Ctrl-C reaches us alone, and we end the clients in good order. Its standard input is a pipe
-    # that closes when we are gone, whatever happened to us; it then ends by itself.
+    # A new session: Ctrl-C reaches only this process, which then stops the clients in order. A client's standard input
+    # is a pipe that closes when this process dies, however it dies; the client then exits.
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "fism_client",
         *options,
         stdin=asyncio.subprocess.PIPE,
-        cwd=plan.folder,  # where a loss of one's own is looked for
+        cwd=plan.folder,  # where a custom loss is imported from
         start_new_session=True,
     )
 
 
 async def _until_done(server: asyncio.Task[dict[str, Any]], processes: dict[str, Process], job: Job) -> dict[str, Any]:
-    """Return the server's summary; raise if a client fails before it is there, and the run cannot do without it."""
-    can_do_without = job.plan.config.limits.absent is Absent.CONTINUE
+    """Return the server's summary; raise if a client fails first and the run cannot continue without it."""
+    can_continue = job.plan.config.limits.on_absence is OnAbsence.CONTINUE
     ends = {asyncio.create_task(process.wait()): name for name, process in processes.items()}
     try:
         while not server.done():
@@ -99,13 +99,13 @@ async def _until_done(server: asyncio.Task[dict[str, Any]], processes: dict[str,
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for end in [end for end in ends if end.done()]:
                 name, code = ends.pop(end), end.result()
-                # 0: finished. 4: told by the server that the run is stopped, which it will say itself.
+                # 0: finished. 4: the server told the client that the run stopped; the server reports it.
                 if code in {2, 3}:
-                    raise RefusedError(f"{name} ended with exit code {code}; its reason is above")
+                    raise RefusedError(f"{name} exited with code {code}; see its error above")
                 if code not in {0, 4}:
-                    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-                    if not can_do_without:
-                        raise StoppedError(f"{name} {how}; go on with fism run --resume {job.out}")
+                    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
+                    if not can_continue:
+                        raise StoppedError(f"{name} {how}; resume with fism run --resume {job.out}")
                     _log.warning("%s %s", name, how)
         return await server
     finally:
@@ -114,7 +114,7 @@ async def _until_done(server: asyncio.Task[dict[str, Any]], processes: dict[str,
 
 
 async def _end(processes: dict[str, Process], seconds: float) -> None:
-    """Let the clients end by themselves, then by a signal, then by force; each way has so many seconds."""
+    """Wait for the clients to exit, then terminate them, then kill them; wait up to ``seconds`` each time."""
     for stop in (None, "terminate", "kill"):
         running = [process for process in processes.values() if process.returncode is None]
         if not running:

@@ -1,9 +1,12 @@
-"""The methods: FISM, and those to compare it with. Each gathers the replies to the orders of the one round loop."""
+"""FISM and the methods to compare it with, each as an oracle that answers the questions of one loop.
+
+The other methods need H where the rows are, so no server runs them.
+"""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,7 +16,9 @@ from fism.irig_kernel import irig_pass
 from fism_client.compute import kernel_cache
 from fism_client.data.shard import SparseRows
 from fism_common.errors import MethodError
-from fism_common.exchange import Order, Reply
+from fism_common.exchange import Pass, PassAnswer, Total
+from fism_server.federation.aggregation import OpenAggregation
+from fism_server.federation.participation import AllClients
 from fism_server.problem.outer import Separable
 
 if TYPE_CHECKING:
@@ -22,8 +27,11 @@ if TYPE_CHECKING:
     from fism.problem import Problem
     from fism_client.compute.local_pass import LocalPass
     from fism_client.data.shard import Entries, Shard
+    from fism_common.problem.sets import ConstraintSet
     from fism_common.vectors import Vector
     from fism_server.problem.outer import OuterObjective
+
+__all__ = ["Method"]
 
 _BLOCK_ENTRIES = 2**22
 _ARMIJO_SHARE = 1e-4
@@ -40,20 +48,20 @@ class Method(StrEnum):
     R_FEDAVG = "r-fedavg"
 
 
-class Gatherer(Protocol):
-    """Where the replies of a round come from."""
+class Oracle(Protocol):
+    """Where the sums of a round come from."""
 
     subgradients: int
-    """How many subgradients of f and of H a round takes."""
+    """How many subgradients of f and of H one round computes."""
     spare: float
-    """Seconds that the last gathering would have been shorter by, had all clients worked at once."""
+    """Seconds that the last round would have saved if all clients had worked in parallel."""
 
-    def gather(self, order: Order) -> Sequence[Reply]:
-        """Return the replies to ``order``, in federation order."""
+    def total(self, question: Pass) -> Total:
+        """Return the sums over all answers to a question."""
 
 
-def gatherer(method: Method, problem: Problem, sites: Sequence[LocalPass], local_steps: int) -> Gatherer:
-    """Return what answers the orders of ``method``; raise MethodError if it does not fit the problem."""
+def oracle(method: Method, problem: Problem, sites: Sequence[LocalPass], local_steps: int) -> Oracle:
+    """Return the oracle of ``method``; raise MethodError if the method does not fit the problem."""
     match method:
         case Method.IR_IG:
             outer = problem.outer
@@ -66,26 +74,42 @@ def gatherer(method: Method, problem: Problem, sites: Sequence[LocalPass], local
         case Method.R_FEDAVG:
             _require_smooth(method, problem)
             return RegularizedFedAvg(sites, problem, local_steps)
-    return Federated(sites)
+    return Federated(sites, problem.constraint)
+
+
+@dataclass(frozen=True, eq=False)
+class Client:
+    """A client in this process, as an aggregation sees it."""
+
+    site: LocalPass
+    virtual_clients: int = 1
+
+    @property
+    def rows(self) -> int:
+        """How many rows it trains on."""
+        return self.site.shard.count
 
 
 class Federated:
-    """FISM: every client runs its own pass; m subgradients of f, and the order's one of H."""
+    """FISM: every client runs its own pass. Participation and aggregation are the server's."""
 
-    def __init__(self, sites: Sequence[LocalPass]) -> None:
-        """Take the clients, in federation order."""
-        self._sites = sites
+    def __init__(self, sites: Sequence[LocalPass], constraint: ConstraintSet) -> None:
+        """Take the clients, in federation order, and X."""
+        self._clients = [Client(site) for site in sites]
+        self._participation = AllClients()
+        self._aggregation = OpenAggregation(constraint, sites[0].shard.columns)
         self.subgradients = _rows(sites) + 1
         self.spare = 0.0
 
-    def gather(self, order: Order) -> Sequence[Reply]:
-        """Return every client's reply."""
-        replies, self.spare = _in_turn(lambda site: site.answer(order), self._sites)
-        return replies
+    def total(self, question: Pass) -> Total:
+        """Return the sums over every client's answer."""
+        chosen = self._participation.choose(self._clients)
+        total, self.spare = _in_turn(lambda site: site.answer(question), chosen, self._aggregation)
+        return total
 
 
 class RowByRowIrig:
-    """IR-IG of Amini and Yousefian: one pass over all rows in client order, H's subgradient fresh at every row."""
+    """IR-IG of Amini and Yousefian: one pass over all rows in client order, a new subgradient of H at every row."""
 
     spare = 0.0
 
@@ -94,19 +118,19 @@ class RowByRowIrig:
         self._sites, self._outer = sites, outer
         self.subgradients = 2 * _rows(sites)
 
-    def gather(self, order: Order) -> Sequence[Reply]:
-        """Return one reply, of the one pass."""
-        x, inner = order.x.copy(), 0.0
+    def total(self, question: Pass) -> Total:
+        """Return the sums of the one pass."""
+        x, inner = question.x.copy(), 0.0
         rows = ((site, j) for site in self._sites for j in range(site.shard.count))
         for i, (site, j) in enumerate(rows):
-            # The order's own h is the one at the first row.
-            fresh = order if i == 0 else replace(order, h=self._outer.subgradient(x))
+            # The question already has h at the first row.
+            fresh = question if i == 0 else replace(question, h=self._outer.subgradient(x))
             inner += site.advance(x, fresh, j, j + 1)
-        return [Reply(x, inner)]
+        return Total(1, inner, x)
 
 
 class CompiledIrig:
-    """IR-IG again, for an H whose subgradient a kernel can take."""
+    """IR-IG for an H whose subgradient the kernel can compute."""
 
     spare = 0.0
 
@@ -120,20 +144,20 @@ class CompiledIrig:
         with kernel_cache.first_call():
             for site in sites:
                 rows, labels = next(_dense_blocks(site.shard))
-                self._run(site, rows[:0], labels[:0], Order(0, x, x, 0.0, 0.0), x)
+                self._run(site, rows[:0], labels[:0], Pass(x, x, 0.0, 0.0), x)
 
-    def gather(self, order: Order) -> Sequence[Reply]:
-        """Return one reply, of the one pass."""
-        x, inner = order.x.copy(), 0.0
+    def total(self, question: Pass) -> Total:
+        """Return the sums of the one pass."""
+        x, inner = question.x.copy(), 0.0
         for site in self._sites:
             for rows, labels in _dense_blocks(site.shard):
-                inner += self._run(site, rows, labels, order, x)
-        return [Reply(x, inner)]
+                inner += self._run(site, rows, labels, question, x)
+        return Total(1, inner, x)
 
-    def _run(self, site: LocalPass, rows: Entries, labels: Vector, order: Order, x: Vector) -> float:
+    def _run(self, site: LocalPass, rows: Entries, labels: Vector, question: Pass, x: Vector) -> float:
         data = (rows, site.shard.scale, labels, site.formula, site.region)
         H = (self._l1, self._l2, self._anchor)
-        return irig_pass(*data, order.x, *H, order.gamma * order.weight, order.gamma, x)
+        return irig_pass(*data, question.x, *H, question.gamma * question.weight, question.gamma, x)
 
 
 class ExplicitDescent:
@@ -147,77 +171,80 @@ class ExplicitDescent:
         self._m = _rows(sites)
         self.subgradients = self._m + 1
         for site in sites:
-            site.warm_gradient()
+            site.warm_points()
 
-    def gather(self, order: Order) -> Sequence[Reply]:
-        """Return one reply, of the one step."""
+    def total(self, question: Pass) -> Total:
+        """Return the sums of the one step."""
         outer, project = self._problem.outer, self._problem.constraint.project
-        lam = order.weight * self._m
-        inner, slope = self._gradient(order.x)
-        slope += lam * order.h
-        merit, alpha = inner + lam * outer.value(order.x), order.gamma
+        lam = question.weight * self._m
+        inner, slope = self._gradient(question.x)
+        slope += lam * question.h
+        merit, alpha = inner + lam * outer.value(question.x), question.gamma
         while True:
-            x = project(order.x - alpha * slope)
-            gain = float(np.sum(slope * (order.x - x)))
-            found = sum(site.inner(x) for site in self._sites) + lam * outer.value(x)
-            # Where even a step too short to move x is reached, x is stationary.
-            if found <= merit - _ARMIJO_SHARE * gain or np.array_equal(x, order.x):
-                return [Reply(x, inner)]
+            x = project(question.x - alpha * slope)
+            gain = float(np.sum(slope * (question.x - x)))
+            found = sum(site.value(x) for site in self._sites) + lam * outer.value(x)
+            # If the step is so short that x does not move, x is stationary.
+            if found <= merit - _ARMIJO_SHARE * gain or np.array_equal(x, question.x):
+                return Total(1, inner, x)
             alpha /= 2
 
     def _gradient(self, x: Vector) -> tuple[float, Vector]:
         slope = np.zeros_like(x)
-        return sum(site.gradient(x, slope) for site in self._sites), slope
+        return sum(site.probe(x, slope) for site in self._sites), slope
 
 
 class RegularizedFedAvg:
-    """R-FedAvg after Ebrahimi et al.: whole gradients of F_i + (lambda / S) H, several steps on every client."""
+    """R-FedAvg of Ebrahimi et al.: several full-gradient steps on F_i + (lambda / S) H at every client."""
 
     def __init__(self, sites: Sequence[LocalPass], problem: Problem, local_steps: int) -> None:
         """Take the clients, a smooth problem, and how many steps a client takes in a round."""
-        self._sites, self._problem, self._steps = sites, problem, local_steps
+        self._clients, self._problem, self._steps = [Client(site) for site in sites], problem, local_steps
+        self._aggregation = OpenAggregation(problem.constraint, sites[0].shard.columns)
         self._m = _rows(sites)
         self.subgradients = local_steps * (self._m + len(sites))
         self.spare = 0.0
         for site in sites:
-            site.warm_gradient()
+            site.warm_points()
 
-    def gather(self, order: Order) -> Sequence[Reply]:
-        """Return every client's reply."""
-        replies, self.spare = _in_turn(lambda site: self._answer(site, order), self._sites)
-        return replies
+    def total(self, question: Pass) -> Total:
+        """Return the sums over every client's answer."""
+        total, self.spare = _in_turn(lambda site: self._answer(site, question), self._clients, self._aggregation)
+        return total
 
-    def _answer(self, site: LocalPass, order: Order) -> Reply:
+    def _answer(self, site: LocalPass, question: Pass) -> PassAnswer:
         outer, project = self._problem.outer, self._problem.constraint.project
-        share = order.weight * self._m / len(self._sites)
-        x, inner = order.x, 0.0
+        share = question.weight * self._m / len(self._clients)
+        x, inner = question.x, 0.0
         for step in range(self._steps):
             slope = share * outer.subgradient(x)
-            value = site.gradient(x, slope)
+            value = site.probe(x, slope)
             inner = value if step == 0 else inner
-            x = project(x - (order.gamma / self._steps) * slope)
-        return Reply(x, inner)
+            x = project(x - (question.gamma / self._steps) * slope)
+        return PassAnswer(x, inner)
 
 
 def _require_smooth(method: Method, problem: Problem) -> None:
     if not problem.loss.smooth:
-        raise MethodError(f"the method {method.value!r} needs a smooth loss, and {problem.loss.name!r} is not")
+        raise MethodError(f"the method {method.value!r} needs a smooth loss, but {problem.loss.kind!r} is not smooth")
     if not problem.outer.smooth:
         name = type(problem.outer).__name__
         raise MethodError(
-            f"the method {method.value!r} needs a smooth outer objective, and this {name} is not; "
-            "one of your own that is says so by smooth = True"
+            f"the method {method.value!r} needs a smooth outer objective, but this {name} is not; "
+            "a custom objective that is smooth must set smooth = True"
         )
 
 
-def _in_turn(answer: Callable[[LocalPass], Reply], sites: Sequence[LocalPass]) -> tuple[list[Reply], float]:
-    """Return every client's reply, and the seconds of all of them but the slowest."""
-    replies, times = [], []
-    for site in sites:
+def _in_turn(
+    answer: Callable[[LocalPass], PassAnswer], clients: Sequence[Client], aggregation: OpenAggregation
+) -> tuple[Total, float]:
+    """Return the sums over every client's answer, and the total seconds of all clients but the slowest."""
+    sums, times = aggregation.begin(clients), []
+    for client in clients:
         began = time.perf_counter()
-        replies.append(answer(site))
+        sums.add(answer(client.site), client)
         times.append(time.perf_counter() - began)
-    return replies, sum(times) - max(times)
+    return sums.total(), sum(times) - max(times)
 
 
 def _rows(sites: Sequence[LocalPass]) -> int:
@@ -225,7 +252,7 @@ def _rows(sites: Sequence[LocalPass]) -> int:
 
 
 def _dense_blocks(shard: Shard) -> Iterator[tuple[Entries, Vector]]:
-    """Yield (rows, labels) of a shard as dense tables: the whole of it, or a few sparse rows at a time."""
+    """Yield (rows, labels) of a shard as dense tables: all at once if it is dense, else a block of rows at a time."""
     rows, labels = shard.rows, shard.labels
     if not isinstance(rows, SparseRows):
         yield rows, labels

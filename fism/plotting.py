@@ -1,4 +1,4 @@
-"""What an experiment writes: tables as CSV and Markdown, plots as PNG and SVG, all of one look."""
+"""Write an experiment's tables as CSV and Markdown, and its plots as PNG and SVG in one style."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LOOK: dict[str, Any] = {
+_STYLE: dict[str, Any] = {
     "figure.constrained_layout.use": True,
     "font.size": 9,
     "axes.spines.top": False,
@@ -29,24 +29,24 @@ _LOOK: dict[str, Any] = {
     "axes.axisbelow": True,
     "legend.frameon": False,
     "lines.linewidth": 1.4,
-    "svg.hashsalt": "fism",  # the same figure, the same bytes
+    "svg.hashsalt": "fism",  # the same figure gives the same bytes
     "svg.fonttype": "none",
 }
 
 
 def new_folder(folder: Path) -> Path:
-    """Make the folder of an experiment's files; refuse what would only fail after the last run."""
+    """Create the folder for an experiment's files; raise now for what would otherwise fail after the last run."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ConfigError("plots need matplotlib: pip install 'fism[pictures]'")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"cannot make the folder {folder}: {error.strerror}") from error
+        raise ConfigError(f"cannot create the folder {folder}: {error.strerror}") from error
     return folder
 
 
 def write_table(folder: Path, name: str, rows: Sequence[Any]) -> None:
-    """Write dataclass objects, one a row, as NAME.csv with all digits and NAME.md with four."""
+    """Write dataclass objects, one per row, to NAME.csv with all digits and NAME.md with four."""
     names = [field.name for field in fields(rows[0])]
     cells = [asdict(row) for row in rows]
     with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
@@ -57,7 +57,7 @@ def write_table(folder: Path, name: str, rows: Sequence[Any]) -> None:
 
 
 def markdown(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table in Markdown, in columns that line up."""
+    """Return a Markdown table with aligned columns."""
     texts = [[name.replace("_", " ") for name in names], *[[_text(cell) for cell in row] for row in rows]]
     widths = [max(len(row[i]) for row in texts) for i in range(len(names))]
     lines = [
@@ -77,11 +77,11 @@ def _text(cell: object) -> str:
 def plot(
     folder: Path, name: str, columns: int = 1, rows: int = 1, *, size: tuple[float, float] = (3.6, 3.0)
 ) -> Iterator[list[Axes]]:
-    """Give the axes of a figure's panels, row by row, each of a ``size`` in inches; write NAME.png and NAME.svg."""
+    """Yield the axes of a figure's panels, row by row, each ``size`` inches; then write NAME.png and NAME.svg."""
     import matplotlib as mpl
     from matplotlib.figure import Figure as NewFigure
 
-    with mpl.rc_context(cast("Any", _LOOK)):  # its keys are typed one by one
+    with mpl.rc_context(cast("Any", _STYLE)):  # its type lists every key as a literal
         figure: Figure = NewFigure(figsize=(size[0] * columns, size[1] * rows))
         yield [figure.add_subplot(rows, columns, i + 1) for i in range(rows * columns)]
         figure.savefig(folder / f"{name}.png", dpi=200)
@@ -89,6 +89,6 @@ def plot(
 
 
 def legend(axes: Sequence[Axes], title: str | None = None) -> None:
-    """Put one legend beside all panels, of the lines in the first."""
+    """Add one legend for all panels at the right, with the lines of the first."""
     lines = axes[0].get_legend_handles_labels()
     axes[0].figure.legend(*lines, loc="outside right center", fontsize=8, title=title, title_fontsize=8)

@@ -1,15 +1,13 @@
-"""The rows of a whole federation in one process, made by the same steps as its clients make them."""
+"""The rows of a whole federation in one process, prepared exactly as its clients prepare them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from fism.local import clients_of
 from fism_client.data.loading import load
-from fism_client.data.standardise import check_form, moments_of, standardised
+from fism_client.data.preparation import Rows, prepare
 from fism_common.data.columns import agree
 from fism_common.data.moments import merge, scaling
 from fism_common.errors import ConfigError
@@ -23,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pooled:
-    """What every client of a federation has, by its name."""
+    """The data of every client of a federation, by client name."""
 
     train: dict[str, Shard]
     held_out: dict[str, Shard]
-    """Of those who hold out rows."""
+    """Only of clients that hold out rows."""
     recipe: Recipe
     scaling: Scaling | None
 
@@ -39,21 +37,16 @@ def pool(plan: Plan) -> Pooled:
     if local is None:
         raise ConfigError("the table [local] names the shards")
     recipe = rule.recipe()
-    train: dict[str, Shard] = {}
-    held_out: dict[str, Shard] = {}
+    prepared: dict[str, Rows] = {}
     for name, source in sources.items():
         data = load(source, local, plan.folder)
         recipe = agree(recipe, data.schema, name, rule.features or ())
-        shard = data.encode(recipe)
-        check_form(shard, recipe, data.where)
-        train[name], held = shard.hold_out(local.holdout, plan.config.federation.seed)
-        if held is not None:
-            held_out[name] = held
-    if not recipe.measured:
-        return Pooled(train, held_out, recipe, None)
-    numeric = np.array(recipe.numeric(next(iter(train.values())).columns))
-    found = scaling(merge([moments_of(shard, numeric) for shard in train.values()]))
-    train, held_out = (
-        {name: standardised(shard, recipe, found) for name, shard in part.items()} for part in (train, held_out)
+        prepared[name] = prepare(data, recipe, local.holdout, plan.config.federation.seed)
+    found = scaling(merge([rows.moments() for rows in prepared.values()])) if recipe.measured else None
+    clients = {name: rows.standardised(found) for name, rows in prepared.items()}
+    return Pooled(
+        train={name: rows.train for name, rows in clients.items()},
+        held_out={name: rows.held_out for name, rows in clients.items() if rows.held_out is not None},
+        recipe=recipe,
+        scaling=found,
     )
-    return Pooled(train, held_out, recipe, found)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fism_common.errors import ProblemError
-from fism_common.problem.losses import Loss, named_loss
+from fism_common.problem.losses import LOSSES, Loss
 from fism_common.problem.sets import ConstraintSet
 from fism_server.problem.outer import OuterObjective
+
+__all__ = ["Problem"]
 
 
 @dataclass(frozen=True, init=False)
@@ -19,13 +21,13 @@ class Problem:
     outer: OuterObjective
 
     def __init__(self, loss: Loss | str, constraint: ConstraintSet, outer: OuterObjective) -> None:
-        """Take the loss by name or as an object, a set, and an outer objective; raise ProblemError for others."""
+        """Take the loss by name or as an object, a set, and an outer objective; raise ProblemError for other types."""
         for what, value, kind in (("constraint", constraint, ConstraintSet), ("outer", outer, OuterObjective)):
             if not isinstance(value, kind):
                 raise ProblemError(f"{what} must be a {kind.__name__}, such as {_EXAMPLES[what]}, not {value!r}")
         if not isinstance(loss, (str, Loss)):
             raise ProblemError(f"loss must be a name or a Loss, such as 'logistic' or fism.Huber(1.0), not {loss!r}")
-        object.__setattr__(self, "loss", named_loss(loss) if isinstance(loss, str) else loss)
+        object.__setattr__(self, "loss", LOSSES.make(loss, {}) if isinstance(loss, str) else loss)
         object.__setattr__(self, "constraint", constraint)
         object.__setattr__(self, "outer", outer)
 

@@ -1,4 +1,4 @@
-"""The plots of a report as PNG and SVG, for papers and slides."""
+"""Write a report's plots as PNG and SVG, for papers and slides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run gives back."""
+"""The result of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fism_server.algorithm.rounds import Record, Stop
+from fism_server.algorithm.record import Record, Stop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,17 +16,19 @@ if TYPE_CHECKING:
 
     from fism_common.vectors import Vector
 
+__all__ = ["Result"]
+
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The answer of a run, and how it came about."""
+    """The solution that a run found, and the history of its rounds."""
 
     x: Vector
-    """The last iterate, x_{K+1}: the answer."""
+    """The last iterate, x_{K+1}: the solution."""
     weighted: Vector
     """The k-weighted mean, sum k x_k / sum k, each x_k before round k."""
     average: Vector
-    """The ergodic mean, sum gamma_k x_k / sum gamma_k: what the rate theorem bounds, in practice far behind ``x``."""
+    """The ergodic mean, sum gamma_k x_k / sum gamma_k: what the rate theorem bounds; far less accurate than ``x``."""
     inner: float
     """F at ``x``."""
     outer: float
@@ -36,17 +38,17 @@ class Result:
     stopped: Stop
     """Why the run ended."""
     subgradients: int
-    """How many subgradients of f and H these rounds took."""
+    """How many subgradients of f and H these rounds computed."""
     history: dict[str, NDArray[Any]]
     """Per round k: ``round``, ``gamma``, ``lam``, ``inner`` (F at x_k), ``outer`` (H at x_k), ``change``,
     ``seconds``, ``critical``.
 
-    x_k is the point before round k, and the change |x_{k+1} - x_k| / (|x_k| + 1). A round's critical path is its
-    seconds less those that clients working at once, without a network, would have saved.
+    x_k is the point before round k, and ``change`` is |x_{k+1} - x_k| / (|x_k| + 1). ``critical`` is the critical
+    path of a round: its seconds, less what clients working in parallel without a network would have saved.
     """
 
 
 def history(records: Sequence[Record], **times: Sequence[float]) -> dict[str, NDArray[Any]]:
-    """Return the records as arrays by name, with what was timed in each round."""
+    """Return the records as arrays by name, with the timings of each round."""
     table = {field.name: np.array([getattr(record, field.name) for record in records]) for field in fields(Record)}
     return table | {name: np.array(values) for name, values in times.items()}

@@ -1,4 +1,4 @@
-"""The runs in a folder, and how far each is."""
+"""List the runs in a folder with their progress."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fism_common.errors import ConfigError, FismError
+from fism_server.archive.schema import FILE
 from fism_server.archive.snapshot import glance
-from fism_server.archive.writer import FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ class Run:
     name: str
     stage: str
     begun: float
-    """When, in seconds since 1970."""
+    """Start time, in seconds since 1970."""
     clients: int
     rounds: int
     inner: float | None
@@ -31,9 +31,9 @@ class Run:
 
 
 def find_runs(folder: Path) -> list[Run]:
-    """Return the runs in a folder, or the one that it is, the oldest first."""
+    """Return the runs in a folder, oldest first, or the one run if the folder is a run's."""
     if not folder.is_dir():
-        raise ConfigError(f"there is no folder {folder}; runs are in runs/ unless --out says otherwise")
+        raise ConfigError(f"there is no folder {folder}; runs are in runs/ unless started with --out")
     files = [folder / FILE] if (folder / FILE).is_file() else folder.glob(f"*/{FILE}")
     return sorted((_run(file.parent) for file in files), key=lambda run: (run.begun, run.folder))
 
@@ -48,7 +48,7 @@ def _run(folder: Path) -> Run:
 
 
 def table(runs: list[Run]) -> list[str]:
-    """Return runs as lines that line up."""
+    """Return runs as lines of aligned columns."""
     if not runs:
         return ["no runs"]
     rows: list[tuple[str, ...]] = [("run", "begun", "stage", "clients", "rounds", "F", "H", "seconds")]

@@ -1,4 +1,4 @@
-"""One table dealt out as shards, for trials: ``fism shard``."""
+"""``fism shard``: split one file into shards, for experiments."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _FORMATS = {
     ".json": "(FORMAT json, ARRAY true)",
 }
 _PART = "part_d9a4c1e07b"
-"""A column of our own, of a name that no table has."""
-_NOTHING = "(missing)"
-"""The value of a column that has none, which no file name has."""
+"""A temporary column, with a name that no table uses."""
+_MISSING = "(missing)"
+"""Stands for a missing value; its file is named _missing_."""
 
 
 def deal(  # noqa: PLR0913
@@ -46,10 +46,10 @@ def deal(  # noqa: PLR0913
     alpha: float | None = None,
     seed: int = 0,
 ) -> NDArray[np.int64]:
-    """Return for every row the part that it goes to.
+    """Return the part that each row goes to.
 
-    ``sizes`` are the parts' shares of all rows, equal if there are none. With ``alpha`` each of the ``classes`` is
-    dealt by shares of its own, drawn from a Dirichlet distribution: the smaller alpha is, the more parts differ.
+    ``sizes`` are the parts' relative sizes, equal if empty. With ``alpha``, each of the ``classes`` is split
+    separately, in proportions drawn from a Dirichlet distribution: the smaller alpha is, the more the parts differ.
     """
     rng = np.random.default_rng(seed)
     found = np.empty(count, np.int64)
@@ -62,14 +62,12 @@ def deal(  # noqa: PLR0913
             found[rng.permutation(of_class)] = _blocks(of_class.size, rng.dirichlet(np.full(parts, alpha)))
     empty = np.setdiff1d(np.arange(parts), found)
     if empty.size:
-        raise DataError(
-            f"{count} rows dealt out to {parts} parts leave part {empty[0] + 1} without a row; take fewer parts"
-        )
+        raise DataError(f"{count} rows in {parts} parts leave part {empty[0] + 1} empty; use fewer parts")
     return found
 
 
 def _blocks(count: int, shares: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return part numbers in order, as many of each as its share says."""
+    """Return ``count`` part numbers in order, each repeated according to its share."""
     ends = np.round(np.cumsum(shares) / shares.sum() * count).astype(int)
     return np.repeat(np.arange(shares.size), np.diff(ends, prepend=0))
 
@@ -86,22 +84,22 @@ def shard(  # noqa: PLR0913
     alpha: float | None = None,
     seed: int = 0,
 ) -> list[tuple[Path, int]]:
-    """Deal out a file's rows to files in ``out``; return these, with their numbers of rows.
+    """Split a file's rows into files in ``out``; return the files with their numbers of rows.
 
-    A table gives tables of the same form, any other file .npz files. ``by`` a column gives a file for each of its
-    values; ``alpha`` deals out each label on its own.
+    A table is split into tables of the same format, any other file into .npz files. ``by`` names a column and makes
+    one file per value; ``alpha`` splits each label separately.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
         if any(out.iterdir()):
             raise DataError(f"the folder {out} is not empty; choose another")
     except OSError as error:
-        raise DataError(f"cannot make the folder {out}: {error.strerror}") from error
+        raise DataError(f"cannot create the folder {out}: {error.strerror}") from error
     selection = select_all(path)
     if selection is not None:
         return _tables(path, selection.verbatim, reading, out, parts=parts, sizes=sizes, by=by, alpha=alpha, seed=seed)
     if by is not None:
-        raise DataError(f"{path} has columns without names: it cannot be split by {by!r}")
+        raise DataError(f"{path} has no column names, so it cannot be split by {by!r}")
     data = load(source, reading, Path.cwd())
     assert isinstance(data, Matrix)  # noqa: S101  # it is not a table
     found = deal(data.count, parts=parts, sizes=sizes, classes=data.labels, alpha=alpha, seed=seed)
@@ -130,29 +128,31 @@ def _tables(  # noqa: PLR0913
             ((count,),) = database.execute("SELECT count(*) FROM whole").fetchall()
             column = by if by is not None else reading.label if alpha is not None else None
             if alpha is not None and column is None:
-                raise DataError("say which column is the label: each label is dealt out on its own")
+                raise DataError("give the label column with --label: --dirichlet splits each label separately")
             values = None
             if column is not None:
                 fetched = database.execute(f"SELECT CAST({named(column)} AS VARCHAR) FROM whole").fetchall()  # noqa: S608
-                values = np.array([_NOTHING if value is None else value for (value,) in fetched])
+                values = np.array([_MISSING if value is None else value for (value,) in fetched])
             if by is not None and values is not None:
                 names, found = np.unique(values, return_inverse=True)
                 stems = [re.sub(r"[^A-Za-z0-9._-]", "_", name) for name in names]
                 if len(set(stems)) != len(stems):
-                    raise DataError(f"values of {by!r} differ only in what file names cannot have: {sorted(stems)}")
+                    raise DataError(
+                        f"values of {by!r} differ only in characters that file names cannot have: {sorted(stems)}"
+                    )
             else:
                 found = deal(count, parts=parts, sizes=sizes, classes=values, alpha=alpha, seed=seed)
                 stems = [f"part-{i + 1}" for i in range(parts)]
             database.register("parts", {_PART: found.astype(np.int64)})
-            database.execute("CREATE TABLE dealt AS SELECT * FROM whole POSITIONAL JOIN parts")
+            database.execute("CREATE TABLE split AS SELECT * FROM whole POSITIONAL JOIN parts")
             written = []
             for i, stem in enumerate(stems):
                 file = out / f"{stem}{kind}"
-                rows = f"SELECT * EXCLUDE ({_PART}) FROM dealt WHERE {_PART} = {i}"  # noqa: S608  # numbers of ours
+                rows = f"SELECT * EXCLUDE ({_PART}) FROM split WHERE {_PART} = {i}"  # noqa: S608  # our own numbers
                 database.execute(f"COPY ({rows}) TO {quoted(str(file))} {_FORMATS[kind]}")
                 written.append((file, int((found == i).sum())))
         except duckdb.Error as error:
-            raise DataError(f"{path} cannot be dealt out: {str(error).splitlines()[0]}") from error
+            raise DataError(f"{path} cannot be split: {str(error).splitlines()[0]}") from error
         return written
 
 

@@ -1,4 +1,4 @@
-"""Draw the pictures in docs/: the idea of selection, what it comes to, and the rate theorem's bound."""
+"""Draw the figures in docs/: the idea of selection, its effect, and the rate theorem's bound."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def paths(problem: fism.Problem, shards: list[tuple[object, object]], start: np.
 
 
 def draw_idea(axes: Axes) -> None:
-    """Draw a valley of minimisers of F, circles of H, and where runs with and without H end."""
+    """Draw the line of minimisers of F, circles of equal H, and the end points of runs with and without H."""
     shards: list[tuple[object, object]] = [([[0.8, 0.6]], [0.5]), ([[0.4, 0.3]], [0.25]), ([[1.6, 1.2]], [1.0])]
     anchor = np.array([1.6, 1.3])
     problem = fism.Problem("absolute", fism.Box(-2, 2), fism.SquaredDistance(anchor))
@@ -58,7 +58,7 @@ def draw_idea(axes: Axes) -> None:
 
 
 def draw_selected(fit: Axes, near: Axes) -> None:
-    """Draw what examples/selection.py prints: the misfit, and the distance to the preferred model, by rounds."""
+    """Draw what examples/selection.py prints: the misfit and the distance to the preferred model, by round."""
     given = runpy.run_path(str(DOCS.parent / "examples/selection.py"))["problem"]()
     for method, color, label in (
         ("incremental", GREY, "without the preference"),
@@ -78,7 +78,7 @@ def draw_selected(fit: Axes, near: Axes) -> None:
 
 
 def main() -> None:
-    """Write every picture as SVG."""
+    """Write every figure as SVG."""
     mpl.rcParams.update(
         {"svg.hashsalt": "fism", "font.family": "DejaVu Sans", "axes.spines.top": False, "axes.spines.right": False}
     )

@@ -1,4 +1,4 @@
-"""Compare small ``fism.solve`` runs with recorded digests, bit for bit; ``--write`` records them anew.
+"""Compare small ``fism.solve`` runs with recorded digests, bit for bit; ``--write`` records new ones.
 
 The digests depend on the CPU that the kernels are compiled for. The runs therefore happen in a subprocess that fixes
 the CPU target as the container image does.
@@ -29,7 +29,7 @@ HISTORY = ("inner", "outer", "change")
 
 
 def runs() -> Iterator[tuple[str, fism.Result]]:
-    """Yield every recorded run with its name: all losses, sets, objectives, storages and methods are among them."""
+    """Yield every recorded run with its name: together they use every loss, set, objective, storage and method."""
     rng = np.random.default_rng(2024)
     lo, hi = -rng.random(N) - 0.1, rng.random(N) + 0.1
     center, anchor = rng.normal(size=(2, N))
@@ -65,7 +65,7 @@ def runs() -> Iterator[tuple[str, fism.Result]]:
         for storage in ("dense", "sparse"):
             name, constraint = named[(i + (storage == "sparse")) % len(sets)]
             problem = fism.Problem(loss, constraint, outers[i % len(outers)])
-            yield f"{loss.name} {name} {storage}", _solve(problem, storage, seed=i)
+            yield f"{loss.kind} {name} {storage}", _solve(problem, storage, seed=i)
     for name, constraint in named:
         problem = fism.Problem("logistic", constraint, outers[2])
         yield f"logistic {name} sparse elastic-net", _solve(problem, "sparse", seed=50)
@@ -77,16 +77,16 @@ def runs() -> Iterator[tuple[str, fism.Result]]:
         yield method, _solve(smooth, "dense", seed=54, method=method)
 
 
-def _solve(problem: fism.Problem, storage: str, *, seed: int, **options: Any) -> fism.Result:  # noqa: ANN401  # of solve
+def _solve(problem: fism.Problem, storage: str, *, seed: int, **options: Any) -> fism.Result:  # noqa: ANN401  # passed to solve
     """Solve on random shards of unequal sizes, stored as ``storage``, from a random start."""
     rng = np.random.default_rng(seed)
     clients: list[Any] = []
     for count in (3, 11, 1, 20):
         rows = rng.normal(size=(count, N)) * (rng.random((count, N)) < 0.6)
         labels = rng.normal(size=count)
-        if problem.loss.name in {"logistic", "hinge", "squared-hinge"}:
+        if problem.loss.kind in {"logistic", "hinge", "squared-hinge"}:
             labels = np.where(labels < 0, -1.0, 1.0)
-        elif problem.loss.name == "ball-distance":
+        elif problem.loss.kind == "ball-distance":
             labels = np.abs(labels)
         if storage == "bytes":
             clients.append(fism.Shard.of(np.abs(50 * rows).astype(np.uint8), labels, scale=1 / 255))

@@ -1,4 +1,4 @@
-"""Take the picture of a report in docs/: the four hospitals, in Chromium."""
+"""Take the screenshot of a report in docs/: the hospitals example, in Chromium."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
-    """Run the example, and take its report from F and H on."""
+    """Run the example, and capture its report from the plots of F and H on."""
     with tempfile.TemporaryDirectory() as scratch:
         subprocess.run([sys.executable, ROOT / "examples/hospitals/prepare.py", scratch], check=True)
         config = shutil.copy(ROOT / "examples/hospitals/hospitals.toml", scratch)

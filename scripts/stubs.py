@@ -1,40 +1,44 @@
-"""Generate the gRPC stubs from proto/, or with --check fail where the checked-in ones differ."""
+"""Generate the gRPC stubs from proto/, or with --check fail where the checked-in ones differ.
+
+Stubs refuse a runtime that is older than the tools that made them. They are therefore made with the oldest tools that
+still work, in an environment of their own, so that fism installs beside other packages.
+"""
 
 from __future__ import annotations
 
 import difflib
+import os
+import subprocess
 import sys
-import sysconfig
 import tempfile
-from importlib.resources import files
 from pathlib import Path
-
-from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parent.parent
 STUBS = Path("common/fism_common/wire/pb")
+TOOLS = ("grpcio-tools==1.72.2", "protobuf==6.30.2", "mypy-protobuf==3.7.0", "setuptools<81")
+"""The lower bounds of grpcio and protobuf in pyproject.toml follow from the first two."""
 
 
 def generate(target: Path) -> None:
     """Write the stubs under ``target``, in the folder of their import package."""
-    scripts = Path(sysconfig.get_path("scripts"))
-    # The mapping makes the stubs import fism_common.wire.pb; without it, fism.v1: our front door.
-    status = protoc.main(
+    uv = Path(sys.executable).with_name("uv")
+    environment = [part for tool in TOOLS for part in ("--with", tool)]
+    command = [str(uv), "run", "--quiet", "--isolated", "--no-project", "--python", sys.executable, *environment]
+    # The mapping makes the stubs import fism_common.wire.pb; without it, fism.v1: our public package.
+    subprocess.run(
         [
-            "protoc",
-            f"-I{files('grpc_tools') / '_proto'}",
+            *command,
+            *("python", "-m", "grpc_tools.protoc"),
             f"-Ifism_common/wire/pb={ROOT / 'proto/fism/v1'}",
-            f"--plugin=protoc-gen-mypy={scripts / 'protoc-gen-mypy'}",
-            f"--plugin=protoc-gen-mypy_grpc={scripts / 'protoc-gen-mypy_grpc'}",
             f"--python_out={target}",
             f"--grpc_python_out={target}",
             f"--mypy_out=quiet:{target}",
             f"--mypy_grpc_out=quiet:{target}",
             "fism_common/wire/pb/federation.proto",
-        ]
+        ],
+        check=True,
+        env=os.environ | {"PYTHONWARNINGS": "ignore"},  # the plugin's own stubs are older still
     )
-    if status != 0:
-        sys.exit("protoc failed: see its message above")
 
 
 def texts(folder: Path) -> dict[str, list[str]]:
@@ -43,7 +47,7 @@ def texts(folder: Path) -> dict[str, list[str]]:
 
 
 def check() -> None:
-    """Exit with a diff if what is checked in is not what would be generated."""
+    """Print a diff and exit with an error if the checked-in stubs are stale."""
     with tempfile.TemporaryDirectory() as scratch:
         generate(Path(scratch))
         fresh, kept = texts(Path(scratch) / "fism_common/wire/pb"), texts(ROOT / STUBS)

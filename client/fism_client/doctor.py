@@ -1,4 +1,4 @@
-"""Looks at all that a client needs before a run: ``fism doctor``."""
+"""Checks everything that a client needs before a run: ``fism doctor``."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ import grpc
 
 from fism_client.compute import kernel_cache
 from fism_client.session.diagnosis import diagnose
-from fism_client.session.session import join_request
 from fism_common import __version__
-from fism_common.data.columns import read_recipe
 from fism_common.errors import FismError
+from fism_common.joining import JoinRequest
 from fism_common.wire.channel import open_channel
-from fism_common.wire.codec import PROTOCOL, read_message
-from fism_common.wire.pb import federation_pb2 as pb
-from fism_common.wire.terms import read_loss
+from fism_common.wire.terms import read_terms, write_join_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from fism_client.session.participant import Participant
+    from fism_common.joining import Terms
     from fism_common.wire.tls import TlsFiles
 
 _SECONDS = 5.0
@@ -33,7 +31,7 @@ _PACKAGES = ("grpcio", "protobuf", "numpy", "numba", "duckdb")
 
 @dataclass(frozen=True)
 class Finding:
-    """One look: what at, whether it is well, and what was seen or is to be done."""
+    """The result of one check: what was checked, whether it passed, and details or what to do."""
 
     what: str
     well: bool
@@ -43,9 +41,9 @@ class Finding:
 def examine(
     server: str, name: str, tls: Callable[[], TlsFiles | None], participant: Callable[[], Participant]
 ) -> Iterator[Finding]:
-    """Yield what is found, one look after another; those that another's failure makes idle are left out."""
-    told = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
-    yield Finding("versions", well=True, text=f"fism {__version__}, Python {platform.python_version()}, {told}")
+    """Yield the result of each check; skip checks that depend on one that failed."""
+    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    yield Finding("versions", well=True, text=f"fism {__version__}, Python {platform.python_version()}, {packages}")
     yield _kernels()
     who = files = None
     try:
@@ -61,7 +59,7 @@ def examine(
     except FismError as error:
         yield Finding("certificates", well=False, text=str(error))
         return
-    yield from _at_the_server(server, files, name, who)
+    yield from _check_server(server, files, name, who)
 
 
 def _kernels() -> Finding:
@@ -69,25 +67,25 @@ def _kernels() -> Finding:
         folder = kernel_cache.folder()
     except FismError as error:
         return Finding("kernels", well=False, text=str(error))
-    kept = sum(1 for _ in folder.rglob("*.nbc"))
-    if not kept:
+    compiled = sum(1 for _ in folder.rglob("*.nbc"))
+    if not compiled:
         return Finding(
-            "kernels", well=True, text="none compiled yet: the first round takes seconds; fism warm does it now"
+            "kernels", well=True, text="none compiled yet: the first round takes seconds; run fism warm to compile now"
         )
-    return Finding("kernels", well=True, text=f"{kept} compiled in {folder}")
+    return Finding("kernels", well=True, text=f"{compiled} compiled in {folder}")
 
 
-def _at_the_server(server: str, tls: TlsFiles | None, name: str, who: Participant | None) -> Iterator[Finding]:
-    """Look whether the server answers and, with data, whether this client could join with it."""
-    request = pb.JoinRequest(protocol=PROTOCOL, name=name, probe=True) if who is None else join_request(who, probe=True)
+def _check_server(server: str, tls: TlsFiles | None, name: str, who: Participant | None) -> Iterator[Finding]:
+    """Check that the server answers and, if the data loaded, that this client could join."""
+    request = JoinRequest(name=name, dry_run=True) if who is None else who.request(dry_run=True)
     try:
-        terms = asyncio.run(_probe(server, tls, request))
+        terms = asyncio.run(_dry_run(server, tls, request))
     except grpc.RpcError as error:
         status, reason = error.code(), error.details()
         if status in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}:
             why = (
                 diagnose(server, tls)
-                or f"no connection to {server}: {reason}; is it the right address, and does it run?"
+                or f"no connection to {server}: {reason}; is the address right, and is the server running?"
             )
             yield Finding("server", well=False, text=why)
         else:
@@ -95,26 +93,25 @@ def _at_the_server(server: str, tls: TlsFiles | None, name: str, who: Participan
             if who is not None:
                 yield Finding("joining", well=False, text="\n".join([reason or status.name, *who.doubts()]))
         return
-    same = "" if terms.version == __version__ else f"; it runs fism {terms.version}, and this is {__version__}"
+    same = "" if terms.version == __version__ else f"; it runs fism {terms.version}, but this is {__version__}"
     yield Finding("server", well=not same, text=f"{server} answers{same}")
     if who is not None:
-        yield Finding("joining", well=True, text=f"{who.name!r} can take part in run {terms.run_id}")
+        yield Finding("joining", well=True, text=f"{who.name!r} can join run {terms.run_id}")
         yield _fit(terms, who)
 
 
-def _fit(terms: pb.JoinReply, who: Participant) -> Finding:
-    """Return whether the data makes rows, with labels that fit the loss."""
+def _fit(terms: Terms, who: Participant) -> Finding:
+    """Check that the data can be encoded and that its labels fit the loss."""
     try:
-        n = who.prepare(read_recipe(terms.recipe))
-        who.check_labels(read_loss(terms.loss))
+        n = who.prepare(terms.recipe).train.columns
+        who.check_labels(terms.loss)
     except FismError as error:
         return Finding("columns", well=False, text=str(error))
-    return Finding("columns", well=True, text=f"the rows have {n} columns, and labels for the loss {terms.loss.name!r}")
+    return Finding("columns", well=True, text=f"the rows have {n} columns, the labels fit the loss {terms.loss.kind!r}")
 
 
-async def _probe(server: str, tls: TlsFiles | None, request: pb.JoinRequest) -> pb.JoinReply:
-    """Ask whether this client could join, without joining."""
+async def _dry_run(server: str, tls: TlsFiles | None, request: JoinRequest) -> Terms:
+    """Ask the server whether this client could join, without joining."""
     async with open_channel(server, tls) as channel:
         call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/fism.v1.Federation/Join")
-        answer = await call(request.SerializeToString(), timeout=_SECONDS)
-    return read_message(pb.JoinReply, answer)
+        return read_terms(await call(write_join_request(request), timeout=_SECONDS))

@@ -1,4 +1,4 @@
-"""What a client would use of its data: ``fism inspect``."""
+"""Describes data as a client would use it: ``fism inspect``."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MOST_LEVELS = 20
 
 
 def describe(data: Data) -> dict[str, Any]:
-    """Return rows, columns, kinds, density, memory and storage; and of each column of a table what is in it."""
+    """Return rows, columns, kinds, density, memory and storage; for a table, also a summary of each column."""
     labels, counts = np.unique(data.labels, return_counts=True)
     few = labels.size <= _MOST_LEVELS
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "rows": data.count,
         "columns": data.width,
         "labels": {text_of(float(label)): int(count) for label, count in zip(labels, counts, strict=True)}
@@ -31,20 +31,20 @@ def describe(data: Data) -> dict[str, Any]:
         else f"{labels[0]:g} to {labels[-1]:g}",
     }
     if isinstance(data, Table):
-        told["table"] = [_column(name, data) for name in data.columns]
+        facts["table"] = [_column(name, data) for name in data.columns]
         numbers = tuple(column for column in data.schema if column.kind is not Kind.TEXT)
         texts = [column.name for column in data.schema if column.kind is Kind.TEXT]
         if numbers:
-            told |= storage(data.encode(Recipe(features=numbers, missing=Missing.MEAN)))
+            facts |= storage(data.encode(Recipe(features=numbers, missing=Missing.MEAN)))
         if texts:
-            told["not in storage"] = f"{', '.join(texts)}: a byte a row for each level that the federation lists"
+            facts["not in storage"] = f"{', '.join(texts)}: one byte per row for each level that the federation lists"
     else:
-        told |= storage(data.shard)
-    return told
+        facts |= storage(data.shard)
+    return facts
 
 
 def storage(shard: Shard) -> dict[str, Any]:
-    """Return how a shard's entries are kept."""
+    """Return how a shard's entries are stored."""
     rows = shard.rows
     if isinstance(rows, SparseRows):
         size = sum(part.nbytes for part in rows[:3])
@@ -60,16 +60,18 @@ def storage(shard: Shard) -> dict[str, Any]:
 def _column(name: str, data: Table) -> dict[str, Any]:
     values, kind = data.columns[name], data.kinds[name]
     if kind is Kind.TEXT:
-        there = [value for value in values if value is not None]
-        levels = Counter(there)
+        present = [value for value in values if value is not None]
+        levels = Counter(present)
         return {
             "name": name,
             "kind": str(kind),
-            "missing": len(values) - len(there),
+            "missing": len(values) - len(present),
             "levels": dict(sorted(levels.most_common(_MOST_LEVELS), key=lambda one: (-one[1], one[0]))),
             "of": len(levels),
         }
     missing = int(np.isnan(values).sum())
-    here = values[~np.isnan(values)]
-    spread = {"least": float(here.min()), "mean": float(here.mean()), "most": float(here.max())} if here.size else {}
+    found = values[~np.isnan(values)]
+    spread = (
+        {"least": float(found.min()), "mean": float(found.mean()), "most": float(found.max())} if found.size else {}
+    )
     return {"name": name, "kind": str(kind), "missing": missing, **spread}

@@ -1,54 +1,64 @@
-"""The options of all commands that read data; each is also a key of a client's configuration file."""
+"""Command-line options generated from settings fields: one declaration gives the key, the option and its help."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import inspect
+from functools import wraps
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 import typer
 
-Data = Annotated[
-    str | None,
-    typer.Option(help="The rows: a file .csv, .parquet, .jsonl, .npz, .npy, .svm, or of IDX images."),
-]
-Query = Annotated[str | None, typer.Option(help="Or SQL over such files: SELECT ... FROM 'visits.parquet' WHERE ...")]
-Labels = Annotated[str | None, typer.Option(help="A file of labels, for .npy and IDX.")]
-Label = Annotated[str | None, typer.Option(help="The column of labels, of a table.")]
-Positive = Annotated[str | None, typer.Option(help="The label that counts as 1; all others count as -1.")]
-Features = Annotated[str | None, typer.Option(help="The columns to use, A,B,C; else all but the label.")]
-Drop = Annotated[str | None, typer.Option(help="Columns not to use, A,B,C.")]
-Scale = Annotated[float | None, typer.Option(help="Multiplies all entries of an array.")]
-Columns = Annotated[int | None, typer.Option(help="How many columns svmlight has, if it is more than the last in use.")]
-ZeroBased = Annotated[bool | None, typer.Option("--zero-based", help="svmlight counts columns from 0.")]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
-Shards = Annotated[int | None, typer.Option(help="Count as so many virtual clients, on as many threads.")]
-Holdout = Annotated[float | None, typer.Option(help="Share of rows to hold out for evaluation.")]
-Seed = Annotated[int | None, typer.Option(help="Decides which rows are held out.")]
-OwnLoss = Annotated[str | None, typer.Option(help="A loss of your own, module:Name, that the federation names.")]
+    from pydantic.fields import FieldInfo
+
+    from fism_common.settings import Settings
 
 
-def given(  # noqa: PLR0913, PLR0917  # one for each option
-    data: str | None = None,
-    query: str | None = None,
-    labels: str | None = None,
-    label: str | None = None,
-    positive: str | None = None,
-    features: str | None = None,
-    drop: str | None = None,
-    scale: float | None = None,
-    columns: int | None = None,
-    zero_based: bool | None = None,  # noqa: FBT001
-) -> dict[str, Any]:
-    """Return the options that were given, as keys of a configuration."""
-    found = {
-        "data": data,
-        "query": query,
-        "labels": labels,
-        "label": label,
-        "positive": positive,
-        "features": None if features is None else features.split(","),
-        "drop": None if drop is None else drop.split(","),
-        "scale": scale,
-        "columns": columns,
-        "zero_based": zero_based,
-    }
-    return {name: value for name, value in found.items() if value is not None}
+def options_of(
+    model: type[Settings], names: Iterable[str] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that adds a model's fields to a command as options: all of them, or those in ``names``.
+
+    The command gets the options that were set in its parameter ``given``, by field name.
+    """
+    chosen = list(model.model_fields if names is None else names)
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "given"]
+        options = [_parameter(name, model.model_fields[name]) for name in chosen]
+
+        @wraps(command)
+        def call(**arguments: Any) -> None:  # noqa: ANN401  # as typer parsed them
+            given = {name: value for name in chosen if (value := arguments.pop(name)) is not None}
+            lists = {name for name in given if list in _kinds(model.model_fields[name].annotation)}
+            split = {name: given[name].split(",") for name in lists}
+            command(given=given | split, **arguments)
+
+        parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*own, *options)]
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = {one.name: one.annotation for one in parameters}
+        return call
+
+    return decorate
+
+
+def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
+    kinds = _kinds(field.annotation)
+    kind = next((kind for kind in (bool, int, float) if kinds - {type(None)} == {kind}), str)
+    flag = [f"--{name.replace('_', '-')}"] if kind is bool else []
+    option = typer.Option(*flag, help=field.description)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
+    )
+
+
+def _kinds(annotation: Any) -> set[type]:  # noqa: ANN401  # a field may have any annotation
+    """Return the plain types of an annotation."""
+    if get_origin(annotation) is Annotated:
+        return _kinds(get_args(annotation)[0])
+    if get_origin(annotation) in {Union, UnionType}:
+        return set().union(*map(_kinds, get_args(annotation)))
+    return {get_origin(annotation) or annotation}

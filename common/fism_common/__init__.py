@@ -1,4 +1,4 @@
-"""What both sides of a federation must agree on; imports neither side."""
+"""Code that the server and the client share; it imports neither."""
 
 __version__ = "0.1.0"
-"""Of the whole distribution."""
+"""The version of the whole distribution."""

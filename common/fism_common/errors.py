@@ -1,40 +1,51 @@
-"""The one error tree, and what each error means to the outside.
+"""The error tree, and the gRPC status and exit code of each error.
 
 ::
 
     FismError
-    |-- InputError (ValueError)             what was given cannot be used
+    |-- InputError (ValueError)             invalid input
     |   |-- DataError                       the rows or labels of a shard
-    |   |-- ProblemError                    a loss, a set, an outer objective, or their fit to each other
+    |   |-- ProblemError                    a loss, a set or an outer objective, or their combination
     |   |-- StepError                       gamma, lambda, rounds, tolerance
     |   |-- MethodError                     the method does not fit the problem
     |   |-- ConfigError                     a configuration file, an option, a folder
-    |   `-- CertificateError                a certificate, or the key to one
-    |-- NumericalError (ArithmeticError)    a round gave numbers that are not finite
-    |-- RefusedError                        a client is not let in, or put out
-    |   |-- NotAllowedError                 this name has no place in the run
-    |   |-- NotJoinedError                  no join is behind a stream; the client may join again
-    |   |-- NameTakenError                  another client has joined under the name
-    |   `-- MismatchError                   version, columns, loss or phase of the run do not fit
-    |-- ContractError                       a message that the contract does not allow
-    |-- StoppedError                        the run was ended before it was finished, or never began
+    |   `-- CertificateError                a certificate or its private key
+    |-- NumericalError (ArithmeticError)    a round produced numbers that are not finite
+    |-- RefusedError                        a client is not admitted, or is excluded
+    |   |-- NotAllowedError                 this client may not take part in the run
+    |   |-- NotJoinedError                  a stream without a valid join; the client may join again
+    |   |-- NameTakenError                  another client has joined with this name
+    |   `-- MismatchError                   version, columns, loss or phase of the run do not match
+    |-- ContractError                       a message that the protocol does not allow
+    |-- StoppedError                        the run stopped before it finished, or never began
     |   `-- StoreError                      the run's database cannot be read or written
-    `-- InterruptedRunError                 the run was ended by a signal; its state is saved
+    `-- InterruptedRunError                 a signal ended the run; its state is saved
 
-    StepWarning (UserWarning)               the steps are not covered by the theory; the run goes on
+    StepWarning (UserWarning)               no theorem covers these steps; the run continues
 
 Every message says what is wrong, where, and what to do about it.
 """
 
 from typing import NamedTuple
 
+__all__ = [
+    "DataError",
+    "FismError",
+    "InputError",
+    "MethodError",
+    "NumericalError",
+    "ProblemError",
+    "StepError",
+    "StepWarning",
+]
+
 
 class FismError(Exception):
-    """Anything that this package raises on purpose."""
+    """The base class of all errors that this package raises."""
 
 
 class InputError(FismError, ValueError):
-    """What was given cannot be used."""
+    """The input is invalid."""
 
 
 class DataError(InputError):
@@ -42,7 +53,7 @@ class DataError(InputError):
 
 
 class ProblemError(InputError):
-    """A loss, a set or an outer objective cannot be used, or they do not fit each other."""
+    """A loss, a set or an outer objective cannot be used, or they do not fit together."""
 
 
 class StepError(InputError):
@@ -54,11 +65,11 @@ class MethodError(InputError):
 
 
 class NumericalError(FismError, ArithmeticError):
-    """A round gave numbers that are not finite."""
+    """A round produced numbers that are not finite."""
 
 
 class StepWarning(UserWarning):
-    """No theorem covers these steps; the run goes on."""
+    """No theorem covers these steps; the run continues."""
 
 
 class ConfigError(InputError):
@@ -66,35 +77,35 @@ class ConfigError(InputError):
 
 
 class CertificateError(InputError):
-    """A certificate, or the key to one, cannot be used."""
+    """A certificate or its private key cannot be used."""
 
 
 class RefusedError(FismError):
-    """A client is not let in, or put out."""
+    """A client is not admitted, or is excluded."""
 
 
 class NotAllowedError(RefusedError):
-    """This name has no place in the run."""
+    """This client may not take part in the run."""
 
 
 class NotJoinedError(RefusedError):
-    """No join is behind a stream; the client may join again."""
+    """A stream without a valid join; the client may join again."""
 
 
 class NameTakenError(RefusedError):
-    """Another client has joined under the name."""
+    """Another client has joined with this name."""
 
 
 class MismatchError(RefusedError):
-    """Version, columns, loss or phase of the run do not fit."""
+    """Version, columns, loss or phase of the run do not match."""
 
 
 class ContractError(FismError):
-    """A message that the contract does not allow."""
+    """A message that the protocol does not allow."""
 
 
 class StoppedError(FismError):
-    """The run was ended before it was finished, or never began."""
+    """The run stopped before it finished, or never began."""
 
 
 class StoreError(StoppedError):
@@ -102,11 +113,11 @@ class StoreError(StoppedError):
 
 
 class InterruptedRunError(FismError):
-    """The run was ended by a signal; its state is saved."""
+    """A signal ended the run; its state is saved."""
 
 
 class Meaning(NamedTuple):
-    """What an error is on the wire and to a shell."""
+    """How an error appears on the wire and to a shell."""
 
     status: str
     """The name of a gRPC status code."""
@@ -128,5 +139,5 @@ MEANINGS: dict[type[FismError], Meaning] = {
 
 
 def meaning(error: FismError) -> Meaning:
-    """Return the meaning of the error's own class, or of the nearest one above it."""
+    """Return the meaning of the error's class, or of its nearest base class that has one."""
     return next(MEANINGS[kind] for kind in type(error).__mro__ if kind in MEANINGS)

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written under another name, synced, renamed."""
+"""Atomic file writes: to a temporary name, synced, renamed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @contextmanager
 def whole_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Give a file to write to, which takes its name and place only when all of it is on the disk.
+    """Yield a file to write to; it is renamed to ``path`` only when all of it is on the disk.
 
-    ``mode`` is who may read and write it, less what the process never allows.
+    ``mode`` sets its permissions, subject to the process's umask.
     """
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         scratch.unlink(missing_ok=True)
-        # A new file, so that nobody else has made it before, to read along.
+        # O_EXCL: nobody else can create the file first, and then read what is written.
         with open(scratch, "wb", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, mode)) as file:
             yield file
             file.flush()
@@ -42,16 +42,16 @@ BROKEN_ARRAYS = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, OSError, RuntimeError, SyntaxError),
     *(TypeError, ValueError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
-"""All that NumPy is seen to raise for a damaged .npy or .npz file."""
+"""Everything that NumPy has been seen to raise for a damaged .npy or .npz file."""
 
 
 def write_bytes(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Write a file."""
+    """Write a file atomically."""
     with whole_file(path, mode) as file:
         file.write(content)
 
 
 def write_npz(path: Path, **vectors: Vector) -> None:
-    """Write vectors under their names."""
+    """Write named vectors to an .npz file atomically."""
     with whole_file(path) as file:
         np.savez(file, allow_pickle=False, **vectors)

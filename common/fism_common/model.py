@@ -1,4 +1,4 @@
-"""A model's files: NAME.npz with its vectors, and NAME.json with what they mean."""
+"""A model's files: NAME.npz holds its vectors, NAME.json describes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fism_common.data.columns import Column, Kind, Missing, Recipe, Standardise,
 from fism_common.data.moments import SCALING, Scaling
 from fism_common.errors import DataError
 from fism_common.files import BROKEN_ARRAYS, write_bytes, write_npz
-from fism_common.wire.terms import NamedLoss
+from fism_common.problem.registry import Variant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
     from fism_common.vectors import Vector
 
-_FORMAT = 1
+_FORMAT = 2
 _MOST_LISTED = 10_000
-"""Columns without names beyond so many are in the .npz file alone."""
+"""The most unnamed columns that the .json file lists; beyond it they are in the .npz file only."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A solution, and all that is needed to use it on new rows."""
+    """A solution, with everything needed to use it on new rows."""
 
     x: Vector
-    loss: NamedLoss
+    loss: Variant
     recipe: Recipe
     scaling: Scaling | None
 
     def in_original_units(self) -> tuple[Vector, float]:
-        """Return the coefficients for columns as they were before standardising, and the constant that goes with them.
+        """Return the coefficients for the columns before standardising, and the matching constant term.
 
-        The constant is what is added for a row of zeros. Where columns are far from 0 in terms of their spread, as
-        times since 1970 are, it cancels against the rest, and digits are lost; ``fism.load`` does without it.
+        The constant is the score of a row of zeros. For columns far from 0 relative to their spread, such as times
+        since 1970, it cancels against the other terms and digits are lost; ``fism.load`` avoids it.
         """
         slopes = self.x[:-1] if self.recipe.intercept else self.x
         constant = float(self.x[-1]) if self.recipe.intercept else 0.0
@@ -55,9 +55,9 @@ class Fitted:
 
 
 def write_model(stem: Path, fitted: Fitted, provenance: Mapping[str, Any], **means: Vector) -> None:
-    """Write a model beside each other as .npz and .json; ``means`` are other vectors to keep.
+    """Write a model as an .npz and a .json file; ``means`` are further vectors to store.
 
-    Raises OSError where it cannot be written.
+    Raises OSError if a file cannot be written.
     """
     coefficients, constant = fitted.in_original_units()
     vectors = {"x": fitted.x, **means, "coefficients": coefficients, "intercept": np.array(constant)}
@@ -69,9 +69,9 @@ def write_model(stem: Path, fitted: Fitted, provenance: Mapping[str, Any], **mea
         **provenance,
         "version": __version__,
         "written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "loss": {"name": fitted.loss.name, "parameters": dict(fitted.loss.parameters)},
+        "loss": {"kind": fitted.loss.kind, **fitted.loss.numbers},
         "data": _recipe_table(fitted.recipe),
-        "units": "the change of the score for one unit of the column, as clients have it",
+        "units": "the change of the score for one unit of the column, in the clients' own units",
         "intercept": constant,
         "coefficients": _listed(fitted, coefficients),
     }
@@ -79,7 +79,7 @@ def write_model(stem: Path, fitted: Fitted, provenance: Mapping[str, Any], **mea
 
 
 def read_model(path: Path) -> tuple[Fitted, dict[str, Any]]:
-    """Return a model, and what is told of it; ``path`` is one of its files, or a run's folder.
+    """Return a model and the content of its .json file; ``path`` is one of its files, or a run's folder.
 
     Raises DataError that names the file.
     """
@@ -94,16 +94,17 @@ def read_model(path: Path) -> tuple[Fitted, dict[str, Any]]:
         raise DataError(f"the model {path} cannot be read: {error}") from error
     try:
         if card["format"] != _FORMAT:
-            raise DataError(f"the model {path} is of format {card['format']}, and this version reads {_FORMAT}")
+            raise DataError(f"the model {path} has format {card['format']}, and this version reads format {_FORMAT}")
         scaling = Scaling(*(vectors[name] for name in SCALING)) if "spread" in vectors else None
-        loss = NamedLoss(card["loss"]["name"], card["loss"]["parameters"])
+        numbers = {key: float(value) for key, value in card["loss"].items() if key != "kind"}
+        loss = Variant(card["loss"]["kind"], numbers)
         return Fitted(vectors["x"], loss, _recipe_of(card["data"]), scaling), card
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"the model {path} is not as it was written: {error!r}") from error
+        raise DataError(f"the model {path} is damaged: {error!r}") from error
 
 
 def stem_of(path: Path) -> Path:
-    """Return what the names of a model's two files begin with."""
+    """Return the path of a model's two files, without the suffix."""
     return path.with_name(path.name.removesuffix(".npz").removesuffix(".json"))
 
 
@@ -112,7 +113,7 @@ def _with(stem: Path, suffix: str) -> Path:
 
 
 def _listed(fitted: Fitted, coefficients: Vector) -> list[dict[str, Any]] | None:
-    """Return the columns with their coefficients; None where they are too many to read, and have no names."""
+    """Return the columns with their coefficients; None if they are unnamed and too many to list."""
     entries = fitted.recipe.entries()
     if not entries and coefficients.size > _MOST_LISTED:
         return None

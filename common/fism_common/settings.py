@@ -22,7 +22,7 @@ Entries = Annotated[str | list[float], Field(union_mode="left_to_right")]
 
 
 class Settings(BaseModel):
-    """A part of a configuration: fixed once read, and without unknown keys."""
+    """A part of a configuration: immutable, and unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -31,7 +31,7 @@ S = TypeVar("S", bound=Settings)
 
 
 def read(model: type[S], file: Path | None, overrides: Sequence[str] = (), options: dict[str, Any] | None = None) -> S:
-    """Return ``file`` as a ``model``, with ``overrides`` of the form a.b=value and ``options`` by name put over it.
+    """Return ``file`` as a ``model``, after applying ``overrides`` of the form a.b=value, then ``options`` by name.
 
     Raises ConfigError that names the file, the key, and what is allowed there.
     """
@@ -46,7 +46,7 @@ def check(
     overrides: Sequence[str] = (),
     options: dict[str, Any] | None = None,
 ) -> S:
-    """Return ``table`` as a ``model``; ``name`` says in errors where it is from."""
+    """Return ``table`` as a ``model``; ``name`` names its origin in errors."""
     for override in overrides:
         _put(table, override)
     table |= {key: value for key, value in (options or {}).items() if value is not None}
@@ -66,10 +66,10 @@ def _read_toml(file: Path) -> dict[str, Any]:
 
 
 def _put(table: dict[str, Any], override: str) -> None:
-    """Set one key, given as a.b=value; a value that is not TOML is taken as text."""
+    """Set one key, given as a.b=value; a value that is not TOML is used as text."""
     path, equals, text = override.partition("=")
     if not equals or not path.strip():
-        raise ConfigError(f"--set wants KEY=VALUE, such as steps.gamma=5, not {override!r}")
+        raise ConfigError(f"--set needs KEY=VALUE, such as steps.gamma=5, not {override!r}")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -111,8 +111,8 @@ def load_array(entries: Entries | list[list[float]], folder: Path, what: str) ->
         raise ConfigError(f"{what}: {path} is not an .npy file of numbers: {error}") from error
 
 
-def load_object(name: str, folder: Path, kind: type[object] | None = None) -> Any:  # noqa: ANN401  # the user's own
-    """Return what ``module:Name`` names, the module being on the path or in ``folder``; only ever from a local file."""
+def load_object(name: str, folder: Path, kind: type[object] | None = None) -> Any:  # noqa: ANN401  # user code
+    """Return the object ``module:Name`` from a module in ``folder`` or on the Python path; never from the network."""
     module, _, attribute = name.partition(":")
     sys.path.insert(0, str(folder))
     try:

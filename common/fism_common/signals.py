@@ -1,4 +1,4 @@
-"""What Ctrl-C and a service manager's wish to end do, while an event loop runs."""
+"""Handling of SIGINT (Ctrl-C) and SIGTERM (a service manager) while an event loop runs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def on_interrupt(call: Callable[[], object]) -> Iterator[None]:
-    """Call this from the running loop at SIGINT and SIGTERM; afterwards they do what they did before.
+    """Run ``call`` in the running loop at SIGINT and SIGTERM; restore the previous handlers at the end.
 
-    In another thread than the main one, which alone can take signals, nothing is changed.
+    Outside the main thread, the only one that can handle signals, this changes nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -31,5 +31,5 @@ def on_interrupt(call: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            loop.remove_signal_handler(number)  # leaves what Python begins with, which ends us without a word
+            loop.remove_signal_handler(number)  # this sets the default, which ends the process silently
             signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""Checked vectors and numbers: the way every parameter enters."""
+"""Checked vectors and numbers: every parameter passes through here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Vector: TypeAlias = NDArray[np.float64]
 
 
 def vector(values: ArrayLike, what: str, error: type[InputError]) -> Vector:
-    """Return ``values`` as a one-dimensional float64 array of its own, all finite, not writable.
+    """Return ``values`` as a new, read-only, one-dimensional float64 array of finite entries.
 
     Raises ``error`` with a message that starts with ``what``.
     """
@@ -32,14 +32,14 @@ def vector(values: ArrayLike, what: str, error: type[InputError]) -> Vector:
 
 
 def norm(x: Vector) -> float:
-    """Return the Euclidean norm. Not by a BLAS, whose threads may change the order of a long sum, and so the bits."""
+    """Return the Euclidean norm, without BLAS: its threads may change the order of a long sum, and so the bits."""
     return math.sqrt(np.einsum("i,i->", x, x))
 
 
 def real_numbers(values: ArrayLike, what: str, error: type[InputError]) -> NDArray[Any]:
     """Return ``values`` as an array of booleans, integers or floats, or raise ``error`` naming ``what``.
 
-    Text, dates, complex numbers and masked entries are refused: each would become a number in silence.
+    Text, dates, complex numbers and masked entries are refused: each would silently become a number.
     """
     try:
         array = np.asarray(values)
@@ -62,6 +62,9 @@ def number_or_vector(value: ArrayLike, what: str, error: type[InputError]) -> fl
 
 def number(value: float, what: str, error: type[InputError]) -> float:
     """Return ``value`` as a finite float, or raise ``error`` naming ``what``."""
+    given: object = value
+    if isinstance(given, str):  # a configuration may contain text
+        raise error(f"{what} must be a number, not {value!r}")
     try:
         result = float(real_numbers(value, what, error))
     except TypeError as cause:

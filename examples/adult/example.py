@@ -1,6 +1,6 @@
-"""Eight offices tell who earns above a line: the census data that LIBSVM calls a1a, as it comes.
+"""Eight offices predict who earns above a threshold, from the census data that LIBSVM calls a1a.
 
-The file is a1a.t, gzipped or not, which FISM_A1A names.
+Set FISM_A1A to the file a1a.t, gzipped or not.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from fism.sharding import shard
 from fism_common.data.source import Reading, Source
 
 PARTS = [1, 1, 2, 2, 3, 3, 4, 8]
-"""The offices' shares; as much as the largest has is kept to evaluate."""
+"""The offices' relative sizes; a part as large as the largest is kept for evaluation."""
 READING = Reading(columns=123)
 
 
 def prepare(folder: Path) -> None:
-    """Deal the rows out to eight unequal shards, and one to evaluate."""
+    """Split the rows into eight unequal shards and one for evaluation."""
     if "FISM_A1A" not in os.environ:
-        raise SystemExit("set FISM_A1A to the file a1a.t of LIBSVM's page of data sets, gzipped or not")
+        raise SystemExit("set FISM_A1A to the file a1a.t from LIBSVM's data sets, gzipped or not")
     source = Path(os.environ["FISM_A1A"]).absolute()
     whole = folder / ("a1a.svm.gz" if source.suffix == ".gz" else "a1a.svm")
     whole.write_bytes(source.read_bytes())
@@ -33,7 +33,7 @@ def prepare(folder: Path) -> None:
 
 
 def show(folder: Path) -> None:
-    """Print how the model does on rows that no office has."""
+    """Evaluate the model on rows that no office has."""
     model = fism.load(folder / "run")
     test = model.read(Source(data=f"shards/part-{len(PARTS) + 1}.npz"), Reading(), folder, labelled=True)
     measured = model.evaluate(test)

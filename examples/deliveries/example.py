@@ -1,4 +1,4 @@
-"""Couriers promise times that hold nine times out of ten: quantile regression on tables with categories."""
+"""Couriers promise times that they keep nine times out of ten: quantile regression on tables with categories."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KINDS = {"letter": 4.0, "parcel": 9.0, "pallet": 25.0}
 
 
 def write(file: Path, count: int, rng: np.random.Generator) -> None:
-    """Write a courier's tours: distance, floor (not always noted), kind, and the minutes that they took."""
+    """Write a courier's tours: distance, floor (sometimes missing), kind, and the minutes taken."""
     with file.open("w", newline="") as target:
         writer = csv.writer(target)
         writer.writerow(["tour", "distance_km", "floor", "kind", "minutes"])
@@ -28,7 +28,7 @@ def write(file: Path, count: int, rng: np.random.Generator) -> None:
 
 
 def prepare(folder: Path) -> None:
-    """Write one table for each courier, and one of new tours."""
+    """Write one table per courier, and one of new tours."""
     rng = np.random.default_rng(2)
     for name, count in COURIERS.items():
         write(folder / f"{name}.csv", count, rng)
@@ -36,11 +36,11 @@ def prepare(folder: Path) -> None:
 
 
 def show(folder: Path) -> None:
-    """Print what the model promises for new tours, and how often that would have held."""
+    """Print what the model promises for new tours, and how often the promise would have been kept."""
     model = fism.load(folder / "run")
     shard = model.read(Source(data="new.csv"), Reading(label="minutes"), folder, labelled=True)
     held = model.evaluate(shard)["not_above"]
-    print("\nminutes to promise, for each unit of:")
+    print("\nminutes to promise per unit of:")
     for name, value in zip(model.names, model.coef, strict=True):
         print(f"  {name:<14} {value:6.2f}")
-    print(f"of {shard.count} new tours {held:.1%} took no longer than promised; the aim is 90 %")
+    print(f"of {shard.count} new tours {held:.1%} took no longer than promised; the target is 90 %")

@@ -1,4 +1,4 @@
-"""Delivery firms place one depot: every customer wants it within reach, and the coordinator near the motorway."""
+"""Delivery firms place one depot: customers want it within reach, the coordinator wants it near the motorway."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MOTORWAY = (1.5, 1.0)
 
 
 def prepare(folder: Path) -> None:
-    """Write one table for each firm: where its customers are, and how far each will go."""
+    """Write one table per firm: where its customers are, and how far each will go."""
     rng = np.random.default_rng(5)
     for name, (east, north, count) in REGIONS.items():
         with (folder / f"{name}.csv").open("w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["east_km", "north_km", "reach_km"])
             for x, y in rng.normal((east, north), 1.0, (count, 2)):
-                # Everybody reaches the middle of the map, some of them just so.
+                # Everybody can reach the middle of the map, some only just.
                 reach = float(np.hypot(x, y) + 0.6 + rng.exponential(1.0))
                 writer.writerow([f"{x:.3f}", f"{y:.3f}", f"{reach:.3f}"])
     np.save(folder / "motorway.npy", np.array(MOTORWAY))
@@ -38,13 +38,13 @@ def show(folder: Path) -> None:
     away = np.hypot(*(place - MOTORWAY))
     print(f"\nthe depot is at ({place[0]:.2f}, {place[1]:.2f}), {away:.2f} km from the motorway")
     lacking = max(*reached, 0)
-    print(f"{np.mean(reached <= 0):.0%} of {reached.size} customers reach it; who lacks most lacks {lacking:.3f} km")
+    print(f"{np.mean(reached <= 0):.0%} of {reached.size} customers reach it; the worst falls {lacking:.3f} km short")
     draw(folder, table, place)
 
 
 def draw(folder: Path, tables: list[np.ndarray], place: np.ndarray) -> None:
-    """Draw customers with their reach, where all of them can go, the motorway and the depot."""
-    import matplotlib.pyplot as plt  # noqa: PLC0415  # an extra
+    """Draw the customers, the area that all of them reach, the motorway and the depot."""
+    import matplotlib.pyplot as plt  # noqa: PLC0415  # an optional dependency
 
     figure, ax = plt.subplots(figsize=(6.4, 6.0))
     grid = np.stack(np.meshgrid(np.linspace(-3, 4, 400), np.linspace(-3, 4, 400)), axis=-1)

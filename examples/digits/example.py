@@ -1,6 +1,6 @@
-"""Eight post offices tell threes from the other digits: MNIST, from its own files.
+"""Eight post offices tell threes from the other digits: MNIST, from its original files.
 
-FISM_DATA names the folder with the four files; without it `fism paper mnist` fetches and keeps them.
+Set FISM_DATA to the folder with the four files, or run `fism-paper mnist` first, which downloads and caches them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CLIENTS = 8
 
 
 def prepare(folder: Path) -> None:
-    """Deal the training images out to eight shards that differ in their digits."""
+    """Split the training images into eight shards with different proportions of digits."""
     images, labels = find("train")
     source = Source(data=str(images), labels=str(labels))
     for file, rows in shard(images, source, Reading(), folder / "shards", parts=CLIENTS, alpha=1.0, seed=1):
@@ -25,18 +25,18 @@ def prepare(folder: Path) -> None:
 
 
 def find(part: str) -> tuple[Path, Path]:
-    """Return the files of images and of labels, gzipped or not."""
+    """Return the image file and the label file, gzipped or not."""
     folder = Path(os.environ.get("FISM_DATA") or cache_folder())
     if not folder.is_dir():
         raise SystemExit(
-            "set FISM_DATA to the folder of MNIST's four files, or run fism paper mnist, which fetches them"
+            "set FISM_DATA to the folder with MNIST's four files, or run fism-paper mnist, which downloads them"
         )
     first, second = (min(folder.glob(f"{part}-{kind}*")) for kind in ("images", "labels"))
     return first, second
 
 
 def show(folder: Path) -> None:
-    """Print how the model does on the test images."""
+    """Evaluate the model on the test images."""
     model = fism.load(folder / "run")
     images, labels = find("t10k")
     reading = Reading(positive=3, scale=1 / 255)

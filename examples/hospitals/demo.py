@@ -1,4 +1,4 @@
-"""Run the federation of four hospitals, and show what it gained. Run with `make demo`."""
+"""Run a federation of four hospitals and show its benefit. Run with `make demo`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 
 
 def main() -> None:
-    """Prepare, run, compare."""
+    """Prepare the tables, run the federation, compare the models."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         prepare.main(folder)
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def compare(folder: Path, together: np.ndarray) -> None:
-    """Print the accuracy of every hospital alone, and the size of a model that nobody selected."""
+    """Print the accuracy of each hospital alone, and the size of a model without the preference."""
     plan = read_plan(folder / "hospitals.toml")
     pooled = pool(plan)
     train, held = pooled.train, list(pooled.held_out.values())
@@ -50,7 +50,7 @@ def compare(folder: Path, together: np.ndarray) -> None:
         shards = [train[name] for name in names]
         return fism.solve(problem, shards, steps=plan.steps, rounds=2000, start=start, method=method).x
 
-    print("\nright on the rows that all four held out:")
+    print("\naccuracy on the held-out rows of all four:")
     for name, shard in train.items():
         print(f"  {name + ' alone':24} {right(alone(name))}   ({shard.count} rows)")
     rows = sum(shard.count for shard in train.values())
@@ -58,7 +58,7 @@ def compare(folder: Path, together: np.ndarray) -> None:
     unselected = alone(*train, method="incremental")
     print("\nsize |x| of the federation's model:")
     print(f"  {'with the preference':24} {np.linalg.norm(together):7.2f}")
-    print(f"  {'without (lambda = 0)':24} {np.linalg.norm(unselected):7.2f}   ({right(unselected).strip()} right)")
+    print(f"  {'without (lambda = 0)':24} {np.linalg.norm(unselected):7.2f}   ({right(unselected).strip()} accuracy)")
 
 
 if __name__ == "__main__":

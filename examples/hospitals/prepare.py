@@ -1,4 +1,4 @@
-"""Write the tables of four hospitals: the breast cancer data of scikit-learn, dealt out unevenly.
+"""Write the tables of four hospitals: scikit-learn's breast cancer data, split unevenly.
 
 Usage: prepare.py FOLDER.
 """
@@ -16,12 +16,12 @@ SIZES = {"north": 25, "east": 60, "south": 150, "west": 334}
 
 
 def main(folder: Path) -> None:
-    """Write one CSV file per hospital, as it may come out of its own system."""
+    """Write one CSV file per hospital, as its own system might export it."""
     data = load_breast_cancer()
     names = [str(name).replace(" ", "_") for name in data.feature_names]
     diagnoses = np.array([str(name) for name in data.target_names])[data.target]
     rng = np.random.default_rng(0)
-    # Hospitals differ in their patients: larger tumours tend to go to the larger ones.
+    # Hospitals differ in their patients: larger tumours tend to go to larger hospitals.
     radius = data.data[:, 0]
     order = np.argsort((radius - radius.mean()) / radius.std() + 0.3 * rng.normal(size=radius.size))
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Banks update a score in use: more columns than the data decides, so that it stays near the old one where it can."""
+"""Banks update a score in use: the data does not determine all columns, so the new score stays near the old one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ SIZES = {"savings": 12, "mutual": 12, "online": 16}
 
 
 def prepare(folder: Path) -> None:
-    """Write few rows of many columns for each bank, and the score in use, which is the coordinator's secret."""
+    """Write a few rows with many columns for each bank, and the score in use, which is the coordinator's secret."""
     rng = np.random.default_rng(4)
     in_use = rng.normal(size=COLUMNS)
     truth = in_use.copy()
-    truth[:KNOWN] += rng.normal(0, 0.5, KNOWN)  # the world has changed in some ways
+    truth[:KNOWN] += rng.normal(0, 0.5, KNOWN)  # some columns have changed their meaning
     for name, rows in SIZES.items():
         table = rng.normal(size=(rows, COLUMNS))
         np.savez(folder / f"{name}.npz", A=table, b=table @ truth)
@@ -45,7 +45,7 @@ def show(folder: Path) -> None:
     with np.load(folder / "new.npz", allow_pickle=False) as new:
         rows, labels = new["A"], new["b"]
     print(f"\n{sum(SIZES.values())} rows, {COLUMNS} columns: many models fit them exactly\n")
-    print(f"{'model':<34} {'error on own rows':>18} {'error on new rows':>18} {'from the one in use':>20}")
+    print(f"{'model':<34} {'error on training':>18} {'error on new rows':>18} {'from the one in use':>20}")
     for name, x in (("in use", in_use), ("smallest that fits", small), ("nearest to the one in use", together)):
         own = np.concatenate([shard.scores(x) - shard.labels for shard in shards])
         errors = [float(np.sqrt(np.mean(e**2))) for e in (own, rows @ x - labels)]

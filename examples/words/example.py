@@ -1,4 +1,4 @@
-"""Newsrooms tell complaints from praise by words: sparse rows, thousands of columns, more words than letters."""
+"""Newsrooms tell complaints from praise by words: sparse rows, thousands of columns, more columns than rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIZES = {"daily": 300, "weekly": 700, "radio": 1500}
 
 
 def prepare(folder: Path) -> None:
-    """Write one svmlight file for each newsroom: a letter a line, its words by their numbers and counts."""
+    """Write one svmlight file per newsroom: one letter per line, as word numbers and counts."""
     rng = np.random.default_rng(0)
     shares = 1.0 / np.arange(1, WORDS + 1)  # Zipf's law
     shares /= shares.sum()
@@ -36,9 +36,9 @@ def prepare(folder: Path) -> None:
 
 
 def show(folder: Path) -> None:
-    """Print how few words the model goes by, and how many of these tell."""
+    """Print how many of the words with the largest weights are telling, and their share of the weight."""
     model, telling = fism.load(folder / "run"), set(np.load(folder / "telling.npy", allow_pickle=False).tolist())
     largest = np.argsort(-np.abs(model.coef))[:TELLING]
     found = sum(int(column) in telling for column in largest)
     share = float(np.sum(np.abs(model.coef[largest])) / np.sum(np.abs(model.coef)))
-    print(f"\nof the {TELLING} words with the largest weights {found} are telling; they have {share:.0%} of all weight")
+    print(f"\nof the {TELLING} words with the largest weights {found} are telling; they have {share:.0%} of the weight")

@@ -12,104 +12,98 @@ from typing import Annotated, Any
 
 import typer
 
-from fism_client import options
+from fism_client.config import ClientConfig
+from fism_client.options import options_of
 from fism_common.console import command
 
-File = Annotated[Path, typer.Argument(help="A file of rows.")]
+File = Annotated[Path, typer.Argument(help="The data file.")]
 ModelPath = Annotated[Path, typer.Argument(help="A run's folder, or a model's .npz or .json file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
+_ARRAYS = ("scale", "columns", "zero_based")
+_LABELLED = ("labels", "label", "positive", *_ARRAYS)
+_ALL = ("labels", "label", "positive", "features", "drop", *_ARRAYS)
 
-def inspect(
-    data: File,
-    labels: options.Labels = None,
-    label: options.Label = None,
-    positive: options.Positive = None,
-    features: options.Features = None,
-    drop: options.Drop = None,
-    scale: options.Scale = None,
-    columns: options.Columns = None,
-    zero_based: options.ZeroBased = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show what a client would use of a file: rows, columns, kinds, density, memory, storage."""
+
+@options_of(ClientConfig, _ALL)
+def inspect(given: dict[str, Any], data: File, as_json: AsJson = False) -> None:
+    """Show what a client reads from a file: rows, columns, kinds, density, memory, storage."""
     with command():
         from fism_client.data.loading import brings_labels, load
         from fism_client.inspection import describe
 
-        source, reading = _read(str(data), labels, label, positive, features, drop, scale, columns, zero_based)
-        labelled = label is not None or labels is not None or brings_labels(data)
-        told = describe(load(source, reading, Path.cwd(), labelled=labelled))
+        labelled = bool({"label", "labels"} & set(given)) or brings_labels(data)
+        found = describe(load(*_source(data, given), Path.cwd(), labelled=labelled))
         if not labelled:
-            told["labels"] = "none: name a table's column with --label, an array's file with --labels"
+            found["labels"] = "none: give a table's label column with --label, an array's label file with --labels"
         if as_json:
-            print(json.dumps(told, indent=2))  # noqa: T201  # asked for
+            print(json.dumps(found, indent=2))  # noqa: T201  # --json output
         else:
-            _show(told)
+            _show(found)
 
 
+@options_of(ClientConfig, _LABELLED)
 def shard(
+    given: dict[str, Any],
     data: File,
-    out: Annotated[Path, typer.Option(help="The folder of the shards, new or empty.")] = Path("shards"),
-    parts: Annotated[int, typer.Option(min=1, help="How many.")] = 2,
-    sizes: Annotated[str | None, typer.Option(help="Their shares of all rows, 1,2,5; else equal.")] = None,
-    by: Annotated[str | None, typer.Option(help="A column: a shard for each of its values.")] = None,
+    out: Annotated[Path, typer.Option(help="The folder for the shards, new or empty.")] = Path("shards"),
+    parts: Annotated[int, typer.Option(min=1, help="How many shards.")] = 2,
+    sizes: Annotated[str | None, typer.Option(help="Relative sizes, such as 1,2,5; equal by default.")] = None,
+    by: Annotated[str | None, typer.Option(help="Make one shard per value of this column.")] = None,
     dirichlet: Annotated[
         float | None,
-        typer.Option(help="Deal out each label by shares of its own; the smaller, the more shards differ."),
+        typer.Option(help="Split each label in random proportions; a smaller value makes shards differ more."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Decides who gets which rows.")] = 0,
-    labels: options.Labels = None,
-    label: options.Label = None,
-    positive: options.Positive = None,
-    scale: options.Scale = None,
-    columns: options.Columns = None,
-    zero_based: options.ZeroBased = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random split.")] = 0,
 ) -> None:
-    """Split one file into shards, for trials: a table into tables, any other into .npz files."""
+    """Split one file into shards, for experiments: a table into tables, any other file into .npz files."""
     with command():
         from fism.sharding import shard as split
         from fism_common.errors import ConfigError
 
-        given = [name for name, value in (("--sizes", sizes), ("--by", by), ("--dirichlet", dirichlet)) if value]
-        if len(given) > 1:
-            raise ConfigError(f"{' and '.join(given)} are different ways to split; give one")
+        ways = [name for name, value in (("--sizes", sizes), ("--by", by), ("--dirichlet", dirichlet)) if value]
+        if len(ways) > 1:
+            raise ConfigError(f"{' and '.join(ways)} cannot be combined; give one of them")
         try:
             shares = [float(share) for share in sizes.split(",")] if sizes else []
         except ValueError as error:
-            raise ConfigError(f"--sizes wants numbers such as 1,2,5: {error}") from None
+            raise ConfigError(f"--sizes takes numbers such as 1,2,5: {error}") from None
         if not all(0 < share < float("inf") for share in shares) or (dirichlet is not None and dirichlet <= 0):
             raise ConfigError("shares must be above 0")
-        source, reading = _read(str(data), labels, label, positive, None, None, scale, columns, zero_based)
         written = split(
-            data, source, reading, out, parts=len(shares) or parts, sizes=shares, by=by, alpha=dirichlet, seed=seed
+            data,
+            *_source(data, given),
+            out,
+            parts=len(shares) or parts,
+            sizes=shares,
+            by=by,
+            alpha=dirichlet,
+            seed=seed,
         )
         for file, rows in written:
             print(f"{file}  {rows} rows")  # noqa: T201  # the answer
 
 
+@options_of(ClientConfig, _ARRAYS)
 def predict(
+    given: dict[str, Any],
     model: ModelPath,
     data: File,
-    out: Annotated[Path | None, typer.Option(help="Write a CSV file; else it is printed.")] = None,
-    scale: options.Scale = None,
-    columns: options.Columns = None,
-    zero_based: options.ZeroBased = None,
+    out: Annotated[Path | None, typer.Option(help="Write this CSV file instead of printing.")] = None,
 ) -> None:
-    """Print what a model says of every row: score, prediction, and probability if it has one."""
+    """Print a model's score and prediction for every row, and the probability if the model gives one."""
     with command():
         from fism.model import load
         from fism_common.errors import ConfigError
         from fism_common.files import write_bytes
 
-        source, reading = _read(str(data), None, None, None, None, None, scale, columns, zero_based)
         found = load(model)
-        outputs = found.outputs(found.read(source, reading, Path.cwd()))
+        outputs = found.outputs(found.read(*_source(data, given), Path.cwd()))
         rows = zip(*(map(repr, values.tolist()) for values in outputs.values()), strict=True)
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([outputs, *rows])
         if out is None:
-            with contextlib.suppress(BrokenPipeError):  # whoever reads has read enough
+            with contextlib.suppress(BrokenPipeError):  # the reader, such as head, has closed the pipe
                 sys.stdout.write(text.getvalue())
                 sys.stdout.flush()
             return
@@ -119,92 +113,63 @@ def predict(
             raise ConfigError(f"cannot write {out}: {error.strerror}") from error
 
 
-def evaluate(
-    model: ModelPath,
-    data: File,
-    labels: options.Labels = None,
-    label: options.Label = None,
-    positive: options.Positive = None,
-    scale: options.Scale = None,
-    columns: options.Columns = None,
-    zero_based: options.ZeroBased = None,
-    as_json: AsJson = False,
-) -> None:
-    """Print how well a model does on labelled rows: loss, and accuracy and AUC, or errors."""
+@options_of(ClientConfig, _LABELLED)
+def evaluate(given: dict[str, Any], model: ModelPath, data: File, as_json: AsJson = False) -> None:
+    """Evaluate a model on labelled rows: the loss, and accuracy and AUC or prediction errors."""
     with command():
         from fism.model import load
 
-        source, reading = _read(str(data), labels, label, positive, None, None, scale, columns, zero_based)
         found = load(model)
-        measured = found.evaluate(found.read(source, reading, Path.cwd(), labelled=True))
+        measured = found.evaluate(found.read(*_source(data, given), Path.cwd(), labelled=True))
         if as_json:
-            print(json.dumps(measured, indent=2))  # noqa: T201  # asked for
+            print(json.dumps(measured, indent=2))  # noqa: T201  # --json output
         else:
             _show({name.replace("_", " "): value for name, value in measured.items()})
 
 
+@options_of(ClientConfig, [name for name in ClientConfig.model_fields if name not in {"save", "patience"}])
 def doctor(
+    given: dict[str, Any],
     config: Annotated[Path | None, typer.Argument(help="A client's TOML file.")] = None,
-    server: Annotated[str | None, typer.Option(help="HOST:PORT of the server.")] = None,
-    name: Annotated[str | None, typer.Option(help="This client's name in the federation.")] = None,
-    certs: Annotated[str | None, typer.Option(help="The folder of its certificates, for TLS.")] = None,
-    insecure: Annotated[bool, typer.Option(help="Speak plain text with another host.")] = False,
-    data: options.Data = None,
-    query: options.Query = None,
-    labels: options.Labels = None,
-    label: options.Label = None,
-    positive: options.Positive = None,
-    features: options.Features = None,
-    drop: options.Drop = None,
-    scale: options.Scale = None,
-    columns: options.Columns = None,
-    zero_based: options.ZeroBased = None,
-    shards: options.Shards = None,
-    holdout: options.Holdout = None,
-    seed: options.Seed = None,
-    loss: options.OwnLoss = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Send plain text to another host.")] = False,
 ) -> None:
-    """Look at all that a client needs before a run, and say what to do about what is missing."""
+    """Check everything a client needs before a run, and say how to fix what is missing."""
     with command():
-        from fism_client.cli import ClientConfig, participant, tls_of
+        from fism_client.config import load_participant, tls_of
         from fism_client.doctor import examine
         from fism_common.errors import StoppedError
         from fism_common.settings import read
 
-        given = options.given(data, query, labels, label, positive, features, drop, scale, columns, zero_based)
-        given |= {"server": server, "name": name, "certs": certs}
-        given |= {"shards": shards, "holdout": holdout, "seed": seed, "loss": loss}
         folder = Path.cwd() if config is None else config.parent
         settings = read(ClientConfig, config, options=given)
-        ill = 0
+        failed = 0
         for finding in examine(
             settings.server,
             settings.name,
-            lambda: tls_of(settings, folder, insecure=insecure),
-            lambda: participant(settings, folder),
+            lambda: tls_of(settings, folder, insecure=insecure)[0],
+            lambda: load_participant(settings, folder),
         ):
-            ill += not finding.well
+            failed += not finding.well
             mark = "ok  " if finding.well else "FAIL"
             text = finding.text.replace("\n", "\n" + 20 * " ")
             print(f"{mark}  {finding.what:<13} {text}", flush=True)  # noqa: T201  # the answer
-        if ill:
-            raise StoppedError(f"{ill} things to put right before this client can take part")
+        if failed:
+            raise StoppedError(f"{failed} checks failed; fix them before this client takes part")
 
 
-def _read(*given: Any) -> tuple[Any, Any]:  # noqa: ANN401  # options as typer has them
-    """Return where data is and how it is read, from options in their order."""
+def _source(data: Path, given: dict[str, Any]) -> tuple[Any, Any]:
+    """Return where the data is and how to read it, from the command-line options."""
     from fism_common.data.source import Reading, Source
     from fism_common.settings import check
 
-    data, *rest = given
-    keys = options.given(data, None, *rest)
-    source = check(Source, {key: keys.pop(key) for key in ("data", "labels") if key in keys}, "the options")
-    return source, check(Reading, keys, "the options")
+    keys = given | {"data": str(data)}
+    source = {key: keys.pop(key) for key in Source.model_fields if key in keys}
+    return check(Source, source, "the options"), check(Reading, keys, "the options")
 
 
-def _show(told: dict[str, Any]) -> None:
-    """Print what is known, a line each; tables last."""
-    for name, value in told.items():
+def _show(found: dict[str, Any]) -> None:
+    """Print one line per entry; tables last."""
+    for name, value in found.items():
         if isinstance(value, dict):
             value = ", ".join(f"{key}: {count}" for key, count in value.items())  # noqa: PLW2901
         elif name == "bytes":
@@ -213,7 +178,7 @@ def _show(told: dict[str, Any]) -> None:
             value = f"{value:.6g}"  # noqa: PLW2901
         if not isinstance(value, list):
             print(f"{name:<24} {value}")  # noqa: T201  # the answer
-    for column in told.get("table", []):
+    for column in found.get("table", []):
         rest = {key: value for key, value in column.items() if key not in {"name", "kind", "missing"}}
         levels = rest.pop("levels", None)
         text = (

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from fism.cli.certificates import certs
 from fism.cli.data import doctor, evaluate, inspect, predict, shard
+from fism.cli.output import bars, show_tables
 from fism.cli.results import events, export, report, runs, watch
-from fism.paper.cli import app as paper
-from fism.paper.cli import bars, told
 from fism_client.cli import client
 from fism_common.console import command
 from fism_server.cli import (
@@ -32,16 +32,21 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
-    help="Fit one convex model across sites that cannot pool their data, and pick the one you prefer.",
+    help="Fit one convex model across sites that cannot pool their data, and select the one you prefer.",
 )
-app.command()(server)
-app.command()(client)
-app.add_typer(paper, name="paper")
-for each in (report, watch, runs, export, events, inspect, shard, predict, evaluate, doctor):
-    app.command()(each)
+FEDERATE, DATA, RUNS, MODELS, TOOLS = "Federate", "Data", "Runs", "Models", "Tools"
+for panel, commands in (
+    (FEDERATE, (server, client)),
+    (DATA, (inspect, shard, doctor)),
+    (RUNS, (runs, report, watch, export, events)),
+    (MODELS, (predict, evaluate)),
+):
+    for one in commands:
+        app.command(rich_help_panel=panel)(one)
+app.add_typer(certs, name="certs", rich_help_panel=FEDERATE)
 
 
-@app.command()
+@app.command(rich_help_panel=FEDERATE)
 def run(
     config: Config = None,
     out: Out = None,
@@ -67,17 +72,18 @@ def run(
         )
 
 
-@app.command()
+@app.command(rich_help_panel=MODELS)
 def compare(
-    config: Annotated[Path, typer.Argument(help="A run's TOML file, with a table local of shards.")],
-    out: Annotated[Path, typer.Option(help="The folder of the table and the plot.")] = Path("compare"),
-    methods: Annotated[list[str], typer.Option("--method", help="One of them; else all that fit.")] = [],  # noqa: B006
+    config: Annotated[Path, typer.Argument(help="A run's TOML file, with a table named local.")],
+    out: Annotated[Path, typer.Option(help="The folder for the table and the plot.")] = Path("compare"),
+    methods: Annotated[list[str], typer.Option("--method", help="A method to run; by default all that fit.")] = [],  # noqa: B006
     reference: Annotated[
-        Path | None, typer.Option(help="The solution, .npy, or .npz with x; else the least F met, and H of a long run.")
+        Path | None,
+        typer.Option(help="A known solution, .npy or .npz with x; by default the lowest F and a long run's H."),
     ] = None,
     overrides: Overrides = [],  # noqa: B006
 ) -> None:
-    """Run all methods on one problem: F gap and H gap against rounds, subgradients and seconds."""
+    """Run all methods on one problem; compare F and H gaps by rounds, subgradients and seconds."""
     with command():
         from fism.compare import compare as run
         from fism.solving import method_of
@@ -86,60 +92,17 @@ def compare(
         chosen = {"methods": [method_of(name) for name in methods]} if methods else {}
         with bars() as tick:
             run(read_plan(config, overrides), out, reference=reference, tick=tick, **chosen)
-        told(out, "compare.md")
+        show_tables(out, "compare.md")
 
 
-certs = typer.Typer(no_args_is_help=True, help="Make and show certificates, for TLS between server and clients.")
-app.add_typer(certs, name="certs")
-Certs = Annotated[Path, typer.Option(help="The folder of the certificates.")]
-
-
-@certs.command()
-def init(folder: Certs = Path("certs")) -> None:
-    """Make a private authority. Its key, ca.key, never leaves this machine."""
-    with command():
-        from fism.certs import init as make
-
-        print(f"made the authority {make(folder)}; next: fism certs issue server --host NAME-OR-ADDRESS")  # noqa: T201
-
-
-@certs.command()
-def issue(
-    name: Annotated[str, typer.Argument(help="A client's name, or the server's.")],
-    host: Annotated[list[str], typer.Option(help="A name or address of the server; makes it a server's.")] = [],  # noqa: B006
-    days: Annotated[int, typer.Option(min=1, help="How long it is valid.")] = 365,
-    renew: Annotated[bool, typer.Option(help="Replace the one before.")] = False,
-    folder: Certs = Path("certs"),
-) -> None:
-    """Issue a certificate: a server's if it has a --host, else a client's."""
-    with command():
-        from fism.certs import issue as make
-
-        files = make(folder, name, host, days, renew=renew)
-        print(f"made {files.certificate} and {files.key}, valid for {days} days")  # noqa: T201
-        if not host:
-            given = f"{files.ca.name}, {files.certificate.name} and {files.key.name}"
-            print(f"give {name} the files {given}, by a safe way")  # noqa: T201
-
-
-@certs.command()
-def show(folder: Certs = Path("certs")) -> None:
-    """Show all certificates of a folder, and which to renew."""
-    with command():
-        from fism.certs import show as rows
-
-        for row in rows(folder):
-            print(f"{row.name:<24} {row.what:<32} until {row.until}  {row.advice}".rstrip())  # noqa: T201
-
-
-@app.command()
+@app.command(rich_help_panel=TOOLS)
 def health(
     address: Annotated[str, typer.Argument(help="HOST:PORT of a server.")] = "127.0.0.1:50051",
-    files: Annotated[Path | None, typer.Option("--certs", help="The folder of the certificates, for TLS.")] = None,
-    name: Annotated[str, typer.Option(help="Whose certificate to show.")] = "",
+    files: Annotated[Path | None, typer.Option("--certs", help="The folder with the certificates, for TLS.")] = None,
+    name: Annotated[str, typer.Option(help="The certificate to present, by name.")] = "",
     timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 5.0,
 ) -> None:
-    """Ask a server whether it serves: exit code 0 if it does, 4 if not."""
+    """Check that a server is healthy: exit code 0 if it is, 4 if not."""
     with command():
         import grpc
         from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -148,7 +111,7 @@ def health(
         from fism_common.wire.channel import PLAIN
 
         if files is not None and not name:
-            raise ConfigError("give --name with --certs: whose certificate to show")
+            raise ConfigError("--certs needs --name, the certificate to present")
         if files is None:
             opened = grpc.insecure_channel(address, PLAIN)
         else:
@@ -156,28 +119,28 @@ def health(
 
             opened = grpc.secure_channel(address, channel_credentials(TlsFiles.of(files, name)))
         with opened as channel:
-            stub: Any = health_pb2_grpc.HealthStub(channel)  # its methods are made at run time
+            stub: Any = health_pb2_grpc.HealthStub(channel)  # its methods are created at run time
             try:
                 answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=timeout)
             except grpc.RpcError as error:
                 raise StoppedError(f"no answer from {address}: {error.details()}") from None
         if answer.status != health_pb2.HealthCheckResponse.SERVING:
-            raise StoppedError(f"{address} does not serve")
+            raise StoppedError(f"{address} is not healthy")
         print("serving")  # noqa: T201  # the answer
 
 
-@app.command()
+@app.command(rich_help_panel=TOOLS)
 def warm() -> None:
-    """Compile the kernels now, so that no client's first round has to."""
+    """Compile the kernels now, so that a client's first round need not."""
     with command():
         from fism_client.compute.warm import warm as compile_all
 
         print(f"compiled kernels are in {compile_all()}")  # noqa: T201  # the answer
 
 
-@app.command()
+@app.command(rich_help_panel=TOOLS)
 def version() -> None:
     """Print the version."""
     import fism
 
-    print(fism.__version__)  # noqa: T201  # asked for
+    print(fism.__version__)  # noqa: T201  # the answer

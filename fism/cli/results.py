@@ -1,4 +1,4 @@
-"""The commands about runs that are there: ``report``, ``watch``, ``runs``, ``export``, ``events``."""
+"""The commands for existing runs: ``report``, ``watch``, ``runs``, ``export``, ``events``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Folder = Annotated[Path, typer.Argument(help="The run's folder.")]
 
 
 class Format(StrEnum):
-    """What a run's tables can be written as."""
+    """File formats for a run's tables."""
 
     CSV = "csv"
     PARQUET = "parquet"
@@ -33,7 +33,7 @@ def report(
         Path | None, typer.Option(metavar="FOLDER", help="Also write the plots, as PNG and SVG.")
     ] = None,
 ) -> None:
-    """Write a run, finished or under way, as one page that works without a network."""
+    """Write a report of a run, finished or in progress, as one HTML page that works offline."""
     with command():
         from fism_common.errors import ConfigError
         from fism_server.report.page import write_report
@@ -54,9 +54,9 @@ def report(
 def watch(
     run: Folder,
     listen: Annotated[str, typer.Option(help="HOST:PORT for a browser; port 0 takes a free one.")] = "127.0.0.1:8765",
-    insecure: Annotated[bool, typer.Option(help="Let everybody who can reach it read it.")] = False,
+    insecure: Annotated[bool, typer.Option(help="Let anyone who can reach the page read it.")] = False,
 ) -> None:
-    """Show a run in a browser while it goes on; nothing can be changed there. Ctrl-C ends it, and not the run."""
+    """Show a run in a browser, live and read-only. Ctrl-C stops the page, not the run."""
     with command():
         import threading
 
@@ -70,10 +70,10 @@ def watch(
 
 
 def runs(
-    folder: Annotated[Path, typer.Argument(help="The folder of the runs.")] = Path("runs"),
+    folder: Annotated[Path, typer.Argument(help="The folder with the runs.")] = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
-    """List runs: how far each is, and what came out."""
+    """List runs with their progress and results."""
     with command():
         from dataclasses import asdict
 
@@ -81,7 +81,7 @@ def runs(
 
         found = find_runs(folder)
         if as_json:
-            print(json.dumps([asdict(run) for run in found], indent=2))  # noqa: T201  # asked for
+            print(json.dumps([asdict(run) for run in found], indent=2))  # noqa: T201  # --json output
             return
         for line in table(found):
             print(line)  # noqa: T201
@@ -89,9 +89,9 @@ def runs(
 
 def export(
     run: Folder,
-    form: Annotated[Format, typer.Option("--format", help="Of the files.")] = Format.CSV,
+    form: Annotated[Format, typer.Option("--format", help="The file format.")] = Format.CSV,
     out: Annotated[
-        Path | None, typer.Option(show_default="export in the run's folder", help="The folder of the files.")
+        Path | None, typer.Option(show_default="export in the run's folder", help="The folder for the files.")
     ] = None,
 ) -> None:
     """Write a run's rounds, times, clients, events, evaluations and coefficients as tables."""
@@ -106,7 +106,7 @@ def events(
     run: Folder,
     as_json: AsJson = False,
 ) -> None:
-    """Show what went wrong in a run, finished or under way, and what was done about it."""
+    """Show what went wrong in a run, finished or in progress, and how it was handled."""
     with command():
         from dataclasses import asdict
 
@@ -114,7 +114,7 @@ def events(
 
         found = read_events(run)
         if as_json:
-            print(json.dumps([asdict(event) for event in found], indent=2))  # noqa: T201  # asked for
+            print(json.dumps([asdict(event) for event in found], indent=2))  # noqa: T201  # --json output
             return
         for event in found:
             at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event.at))

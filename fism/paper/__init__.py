@@ -1,1 +1,1 @@
-"""The paper's experiments: one module each, and what they write."""
+"""The paper's experiments, one module each."""

@@ -1,4 +1,4 @@
-"""What the paper compares: IR-IG, and FISM with one, two, four and eight clients; and how each is drawn."""
+"""The methods that the paper compares, IR-IG and FISM with 1, 2, 4 and 8 clients, and their plot styles."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _PROCESSES = 2
-"""At once: more would be timed with less of the memory's speed each."""
+"""How many run in parallel; with more, each would be timed with less memory bandwidth."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """A method on so many clients."""
+    """A method with its number of clients and plot style."""
 
     name: str
     method: Method
@@ -34,7 +34,7 @@ class Contestant:
     style: dict[str, Any]
 
     def share(self, shard: Shard) -> list[Shard]:
-        """Return the rows dealt out to the clients, in order."""
+        """Return the rows split among the clients, in order."""
         return shard.split(self.clients)
 
 
@@ -49,13 +49,13 @@ FEDERATED = [one for one in CONTESTANTS if one.method is Method.FISM]
 
 
 def usual_runs(*, quick: bool) -> int:
-    """Return over how many runs a figure is averaged, where nothing else is asked for."""
+    """Return the default number of runs to average over."""
     return 2 if quick else 10
 
 
 def in_workers(work: Callable[..., T], arguments: Sequence[tuple[Any, ...]]) -> Iterator[T]:
-    """Yield what ``work`` makes of each of the arguments, as they come: in two processes, each with one thread."""
-    spawn = multiprocessing.get_context("spawn")  # a process that speaks gRPC is never forked
+    """Yield the result of ``work`` for each of the arguments as it completes; two processes, one thread each."""
+    spawn = multiprocessing.get_context("spawn")  # never fork a process that uses gRPC
     with _one_thread(), ProcessPoolExecutor(min(_PROCESSES, os.cpu_count() or 1), mp_context=spawn) as pool:
         try:
             for done in as_completed([pool.submit(work, *one) for one in arguments]):
@@ -66,7 +66,7 @@ def in_workers(work: Callable[..., T], arguments: Sequence[tuple[Any, ...]]) -> 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Let processes that are started inside have no threads for products: they wait by spinning, in others' time."""
+    """Start child processes without BLAS threads: these spin while they wait, and slow down the other process."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:
@@ -79,5 +79,5 @@ def _one_thread() -> Iterator[None]:
 
 
 def mean_of(rows: Sequence[Any], name: str) -> float:
-    """Return the mean of one field."""
+    """Return the mean of the field ``name``."""
     return float(np.mean([getattr(row, name) for row in rows]))

@@ -1,4 +1,4 @@
-"""The digits 0 and 1 of MNIST: from a folder of IDX files, or from its public mirrors."""
+"""The digits 0 and 1 of MNIST, from a folder of IDX files or from public mirrors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FILES = {
     "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
     "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
 }
-"""By name, the SHA-256 of each file's content once unpacked."""
+"""The SHA-256 of each file's decompressed content, by file name."""
 _PIXEL = 1 / 255
 _SECONDS = 30.0
 
@@ -53,14 +53,14 @@ class Digits:
         """Return m images, half of each digit, in random order, with pixels from 0 to 1."""
         parts = [np.flatnonzero(self.labels == label) for label in (1.0, -1.0)]
         if m % 2 or m // 2 > min(part.size for part in parts):
-            raise DataError(f"there are not {m} images, half of each digit, but {[part.size for part in parts]}")
+            raise DataError(f"cannot take {m} images, half of each digit, from {[part.size for part in parts]}")
         chosen = rng.permutation(np.concatenate([rng.permutation(part)[: m // 2] for part in parts]))
         return Shard.of(self.rows[chosen], self.labels[chosen], scale=_PIXEL)
 
 
 @lru_cache(maxsize=1)
 def read_digits(folder: Path) -> tuple[Digits, Digits]:
-    """Return the digits to train on and those to test on."""
+    """Return the training digits and the test digits."""
     train, test = (_read(folder, part) for part in ("train", "t10k"))
     return train, test
 
@@ -70,7 +70,7 @@ def _read(folder: Path, part: str) -> Digits:
         read_idx(_find(folder, f"{part}-images-idx3-ubyte")),
         read_idx(_find(folder, f"{part}-labels-idx1-ubyte")),
     )
-    if images.ndim != 3 or labels.shape != images.shape[:1]:  # noqa: PLR2004  # a stack of pictures
+    if images.ndim != 3 or labels.shape != images.shape[:1]:  # noqa: PLR2004  # a stack of images
         raise DataError(f"{folder}: {part} has images of shape {images.shape} and labels of shape {labels.shape}")
     chosen = labels <= 1
     return Digits(images[chosen].reshape(int(chosen.sum()), -1), np.where(labels[chosen] == 1, 1.0, -1.0))
@@ -79,19 +79,19 @@ def _read(folder: Path, part: str) -> Digits:
 def _find(folder: Path, name: str) -> Path:
     found = [path for path in (folder / name, folder / f"{name}.gz") if path.is_file()]
     if not found:
-        raise DataError(f"there is no {name} or {name}.gz in {folder}; --data names the folder with the files of MNIST")
+        raise DataError(f"there is no {name} or {name}.gz in {folder}; give the folder of MNIST's files with --data")
     return found[0]
 
 
 def cache_folder() -> Path:
-    """Return where MNIST is kept once downloaded."""
+    """Return the folder that caches the MNIST download."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fism" / "mnist"
 
 
 def download(
     folder: Path, tick: Callable[[str, int, int], None] = lambda *_: None, mirrors: Sequence[str] = MIRRORS
 ) -> None:
-    """Fetch what is not in ``folder`` yet, from the first mirror that has it whole; checked before it is kept."""
+    """Download the files missing from ``folder``, from the first mirror whose copy has the right checksum."""
     for done, (name, expected) in enumerate(FILES.items(), 1):
         kept = folder / f"{name}.gz"
         if not kept.is_file():
@@ -109,10 +109,10 @@ def _fetch(name: str, expected: str, mirrors: Sequence[str]) -> bytes:
                 content: bytes = answer.read()
             if hashlib.sha256(gzip.decompress(content)).hexdigest() == expected:
                 return content
-            reasons.append(f"{mirror}: the file is not the one it should be")
+            reasons.append(f"{mirror}: the file has the wrong checksum")
         except (OSError, EOFError, zlib.error, http.client.HTTPException) as error:
             reasons.append(f"{mirror}: {error}")
     raise DataError(
-        f"cannot download {name} of MNIST; get its four files by other means, and name their folder by --data\n"
+        f"cannot download MNIST's {name}; get the four files another way and give their folder with --data\n"
         + "\n".join(f"  {reason}" for reason in reasons)
     )

@@ -1,4 +1,4 @@
-"""The same step for all, or each method's best: how much of a speed-up is the step's."""
+"""Compare methods with the same step, and each with its best: how much of the speed-up comes from the step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fism.paper.contest import CONTESTANTS, in_workers
 from fism.paper.location import STEPS, TOLERANCE, Instance
 from fism.plotting import legend, new_folder, plot, write_table
 from fism.solving import solve
-from fism_server.algorithm.rounds import Stop
+from fism_server.algorithm.record import Stop
 from fism_server.algorithm.step_rules import PowerSteps
 
 if TYPE_CHECKING:
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
     from fism_common.vectors import Vector
 
 SHARES = (0.002, 0.003, 0.004, 0.005, 0.006, 0.007, 0.008, 0.01, 0.014, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""gamma / S: a mean over S clients moves like a step of that, so that one grid is as fine for all."""
+"""gamma / S: averaging over S clients moves x like a step of this size, so one grid suits all methods."""
 PAPER = 1.0
-"""The paper's gamma, whatever S is."""
+"""The paper's gamma, for every S."""
 ROUNDS = 4000
 NEAR = 1e-5
-"""The gap to reach, relative to the least F of all runs: the stop rule would stop short steps wherever they are."""
+"""The gap to reach, relative to the least F of all runs. The stop rule is no measure: it stops short steps anywhere."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """How long a method with one step takes to come near the least F, and to the paper's stop; None if it does not."""
+    """The cost for a method with one step to come near the least F, and to the paper's stop; None if never reached."""
 
     method: str
     gamma: float
     gamma_per_client: float
     rounds: int | None
     seconds: float | None
-    """Of the critical path: that many rounds, by the median of one."""
+    """On the critical path: the rounds times the median of one round."""
     best: bool
     rounds_to_the_stop: int | None
 
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """A run with one step: F after 0, 1, 2, ... rounds, seconds of a round, and rounds to the paper's stop."""
+    """A run with one step: F after 0, 1, 2, ... rounds, seconds per round, and rounds to the paper's stop."""
 
     contestant: int
     gamma: float
@@ -84,7 +84,7 @@ def gammas(folder: Path, *, quick: bool = False, tick: Callable[[str, int, int],
 
 
 def follow(m: int, i: int, gamma: float) -> Course:
-    """Return the course of a method with one step."""
+    """Run a method with one step; return its course."""
     given, one = Instance.of(10, m, 0), CONTESTANTS[i]
     problem = given.problem
     steps = PowerSteps(gamma=gamma, a=STEPS.a, lam=STEPS.lam_1, b=STEPS.b)
@@ -103,7 +103,7 @@ def follow(m: int, i: int, gamma: float) -> Course:
 
 
 def draw(folder: Path, rows: Sequence[Row]) -> None:
-    """Draw rounds and seconds to come near against the step."""
+    """Plot the rounds and seconds to reach the gap against the step."""
     with plot(folder, "gamma", 2) as axes:
         for ax, field in zip(axes, ("rounds", "seconds"), strict=True):
             for one in CONTESTANTS:

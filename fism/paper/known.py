@@ -1,4 +1,4 @@
-"""Problems with many minimisers of F, and the one that H prefers, known by other means than ours."""
+"""Problems with many minimisers of F, where a closed form gives the one that H prefers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A problem with many minimisers of F, and the one that H prefers, known by other means."""
+    """A problem with many minimisers of F, and the one that H prefers, known in closed form."""
 
     name: str
     problem: Problem
@@ -32,18 +32,18 @@ class Known:
 
     @property
     def m(self) -> int:
-        """The rows of all clients."""
+        """How many rows all clients have."""
         return sum(shard.count for shard in self.shards)
 
 
 def dealt(rows: Vector, labels: Vector, sizes: Sequence[int]) -> list[Shard]:
-    """Return the rows dealt out to clients, in order."""
+    """Return the rows split among clients, in order."""
     ends = np.cumsum(sizes)[:-1]
     return [Shard.of(*pair) for pair in zip(np.split(rows, ends), np.split(labels, ends), strict=True)]
 
 
 def absolute_deviations() -> Known:
-    """Consistent least absolute deviations: of all x with A x = b, the one nearest to an anchor."""
+    """Consistent least absolute deviations: H selects the x with A x = b that is nearest to an anchor."""
     rng = np.random.default_rng(1)
     n, sizes, bound = 12, (1, 2, 4), 10.0
     A = rng.normal(size=(sum(sizes), n))
@@ -56,7 +56,7 @@ def absolute_deviations() -> Known:
 
 
 def two_balls() -> Known:
-    """Two balls apart: F is least on the segment between them; of it, the point nearest to an anchor."""
+    """Two disjoint balls: F is least on the segment between them; H selects its point nearest to an anchor."""
     centers, radii = np.array([[-2.0, 0.0, 0.0], [2.0, 1.0, 0.0]]), np.array([0.5, 1.0])
     along = (centers[1] - centers[0]) / np.linalg.norm(centers[1] - centers[0])
     ends = [centers[0] + radii[0] * along, centers[1] - radii[1] * along]
@@ -68,7 +68,7 @@ def two_balls() -> Known:
 
 
 def least_squares() -> Known:
-    """Least squares without full rank: of all minimisers the smallest."""
+    """Rank-deficient least squares: H selects the minimiser of least norm."""
     rng = np.random.default_rng(3)
     n, sizes, bound = 8, (3, 5, 12), 10.0
     A = rng.normal(size=(sum(sizes), 3)) @ rng.normal(size=(3, n)) / 3

@@ -1,4 +1,4 @@
-"""Passes written with NumPy, row by row, as one would from the paper, to compare ours with. They evaluate no F."""
+"""Passes in plain NumPy, row by row, straight from the paper, to compare the kernels with. They do not compute F."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def logistic(rows: Vector, labels: Vector, x: Vector, h: Vector, gamma: float, weight: float, bound: float) -> Vector:
-    """Return where one client's pass over a box ends, for the logistic loss."""
+    """Return x after one client's pass over a box, for the logistic loss."""
     for a, b in zip(rows, labels, strict=True):
         g = -b / (1 + np.exp(b * (a @ x))) * a
         x = np.clip(x - gamma * g - gamma * weight * h, -bound, bound)
@@ -21,7 +21,7 @@ def logistic(rows: Vector, labels: Vector, x: Vector, h: Vector, gamma: float, w
 def ball_distance(
     rows: Vector, radii: Vector, x: Vector, h: Vector, gamma: float, weight: float, bound: float
 ) -> Vector:
-    """Return where one client's pass over a box ends, for the distance to balls."""
+    """Return x after one client's pass over a box, for the distance to balls."""
     for c, r in zip(rows, radii, strict=True):
         x = np.clip(x - gamma * _away(x, c, r) - gamma * weight * h, -bound, bound)
     return x
@@ -30,7 +30,7 @@ def ball_distance(
 def irig_ball_distance(
     rows: Vector, radii: Vector, x: Vector, anchor: Vector, gamma: float, weight: float, bound: float
 ) -> Vector:
-    """Return where IR-IG's pass ends, with H = |x - anchor|^2 / 2 asked for its subgradient at every row."""
+    """Return x after IR-IG's pass, with a new subgradient of H = |x - anchor|^2 / 2 at every row."""
     for c, r in zip(rows, radii, strict=True):
         x = np.clip(x - gamma * _away(x, c, r) - gamma * weight * (x - anchor), -bound, bound)
     return x

@@ -1,4 +1,4 @@
-"""Section IV.B: the location problem. Balls, an anchor, and the point that is near all balls: Table I."""
+"""Section IV.B, Table I: the location problem, to find the point with the least total distance to all balls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOLERANCE = 1e-5
 MOST_ROUNDS = 1_000_000
 STEPS = PowerSteps(gamma=1.0, a=0.8, lam=1.0, b=0.1)
 AGREE = 1e-4
-"""How far F of two methods may differ on one instance, relative: they solve the same problem."""
+"""The relative difference in F allowed between methods on one instance; they solve the same problem."""
 
 PAPER = {
     (10, 500): (16.92, 15.96, 5.95, 2.34, 1.39),
@@ -48,12 +48,12 @@ PAPER = {
     (100, 5000): (292.83, 276.16, 97.92, 35.52, 14.08),
     (100, 10000): (768.78, 724.63, 256.56, 89.95, 35.93),
 }
-"""Table I, in seconds: of each (n, m), in the order of the contestants."""
+"""Table I, in seconds: for each (n, m), in the order of CONTESTANTS."""
 
 
 @dataclass(frozen=True)
 class Instance:
-    """One random instance, the same for the same numbers."""
+    """One random instance, reproducible from its numbers."""
 
     balls: Shard
     anchor: Vector
@@ -68,7 +68,7 @@ class Instance:
 
     @property
     def problem(self) -> Problem:
-        """The summed distances to the balls, and of their minimisers the one nearest to the anchor."""
+        """Minimise the summed distances to the balls; of the minimisers, select the one nearest to the anchor."""
         return Problem("ball-distance", Box(-BOUND, BOUND), SquaredDistance(self.anchor))
 
 
@@ -84,7 +84,7 @@ class Measured:
     seconds: float
     critical: float
     numpy: float
-    """Seconds that as many rounds of the literal implementation take, by its time for one."""
+    """Estimated seconds of the literal implementation: its time for one round, times the rounds."""
     F: float
     H: float
 
@@ -113,9 +113,9 @@ def location(
     runs: int | None = None,
     tick: Callable[[str, int, int], None] = lambda *_: None,
 ) -> list[Row]:
-    """Measure Table I, or with ``quick`` a part of it; write it to ``folder``, with all runs, and draw it.
+    """Measure Table I, or with ``quick`` a part of it; write the table, all runs and a plot to ``folder``.
 
-    ``tick`` is told what was done, how much of it, and out of how much.
+    ``tick`` is called with the name of a part, how much of it is done, and its total.
     """
     new_folder(folder)
     cells = [(10, 500), (10, 1000)] if quick else list(PAPER)
@@ -127,11 +127,11 @@ def location(
         tick("in one process", len(measured) // len(CONTESTANTS), len(tasks))
     measured.sort(key=lambda one: (one.n, one.m, one.run))
     grpc: dict[tuple[int, int, str], float] = {}
-    really = cells[-1:] if quick else cells
-    for n, m in really:
+    over_grpc_cells = cells[-1:] if quick else cells
+    for n, m in over_grpc_cells:
         for one in FEDERATED:
             grpc[n, m, one.name] = federate(n, m, one, next(x for x in measured if _is(x, n, m, one)))
-            tick("over gRPC", len(grpc), len(really) * len(FEDERATED))
+            tick("over gRPC", len(grpc), len(over_grpc_cells) * len(FEDERATED))
     rows = [_row(n, m, i, measured, grpc) for n, m in cells for i in range(len(CONTESTANTS))]
     write_table(folder, "location-runs", measured)
     write_table(folder, "location", rows)
@@ -140,7 +140,7 @@ def location(
 
 
 def measure(n: int, m: int, run: int) -> list[Measured]:
-    """Return what every method does on one instance, in this process; raise if they do not agree on F."""
+    """Run every method on one instance in this process; raise if they do not agree on F."""
     given = Instance.of(n, m, run)
     found = []
     for one in CONTESTANTS:
@@ -156,7 +156,7 @@ def measure(n: int, m: int, run: int) -> list[Measured]:
 
 
 def literal_round(given: Instance, one: Contestant) -> float:
-    """Return the seconds that NumPy takes for one round, all clients one after another."""
+    """Return the seconds that NumPy takes for one round, with the clients one after another."""
     x, h = given.start, given.start - given.anchor
     gamma, weight = STEPS.gamma(1), STEPS.lam(1) / given.balls.count
     began = time.perf_counter()
@@ -170,12 +170,12 @@ def literal_round(given: Instance, one: Contestant) -> float:
 
 
 def federate(n: int, m: int, one: Contestant, expected: Measured) -> float:
-    """Return the seconds of the first instance's rounds with real client processes; raise if it is another run."""
+    """Return the seconds of the first instance with real client processes; raise if rounds or F differ."""
     given = Instance.of(n, m, 0)
     table = {
         "federation": {"start": "start.npy"},
-        "inner": {"loss": "ball-distance", "constraint": {"box": [-BOUND, BOUND]}},
-        "outer": {"objective": "squared-distance", "anchor": "anchor.npy"},
+        "inner": {"loss": "ball-distance", "constraint": {"kind": "box", "lo": -BOUND, "hi": BOUND}},
+        "outer": {"kind": "squared-distance", "anchor": "anchor.npy"},
         "steps": {"gamma": STEPS.gamma_1, "a": STEPS.a, "lambda": STEPS.lam_1, "b": STEPS.b},
         "stop": {"rounds": MOST_ROUNDS, "tolerance": TOLERANCE},
     }
@@ -211,7 +211,7 @@ def _row(n: int, m: int, i: int, measured: Sequence[Measured], grpc: dict[tuple[
 
 
 def draw(folder: Path, rows: Sequence[Row]) -> None:
-    """Draw seconds against m for each n: ours by the critical path, and the paper's."""
+    """Plot seconds against m for each n: ours on the critical path, and the paper's."""
     dimensions = sorted({row.n for row in rows})
     with plot(folder, "location", len(dimensions)) as axes:
         for ax, n in zip(axes, dimensions, strict=True):

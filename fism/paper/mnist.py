@@ -1,4 +1,4 @@
-"""Section IV.A: zeros and ones of MNIST. Time against m, and accuracy and loss on the way."""
+"""Section IV.A: zeros and ones of MNIST. Time against m, and accuracy and loss by round."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PROBLEM = Problem("logistic", Box(-BOUND, BOUND), ElasticNet(l1=1.0, l2=1.0))
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """One method on one sample: what it was like before each round, and at the end."""
+    """One method on one sample: its values before each round and at the end."""
 
     m: int
     run: int
@@ -41,7 +41,7 @@ class Course:
     loss: Vector
     accuracy: Vector
     seconds: Vector
-    """Since the beginning, in one process; and the same by the critical path."""
+    """Since the start, in one process; ``critical`` is the same on the critical path."""
     critical: Vector
 
 
@@ -57,7 +57,7 @@ class Time:
 
 @dataclass(frozen=True)
 class Point:
-    """A method after so many rounds: mean, least and most over the runs."""
+    """A method after some rounds: mean, minimum and maximum over the runs."""
 
     method: str
     rounds: int
@@ -85,7 +85,7 @@ class Final:
 
 @dataclass(frozen=True)
 class Lead:
-    """At how many of the moments at which the slower one's first 50 rounds end the faster one has the lower loss."""
+    """How often the faster method has the lower loss, at the times when the slower one's first 50 rounds end."""
 
     faster: str
     slower: str
@@ -103,7 +103,7 @@ def mnist(
 ) -> list[Final]:
     """Run all methods for 200 rounds on samples of all sizes; write tables and plots to ``folder``."""
     new_folder(folder)
-    read_digits(data)  # what is wrong with it is said here, and not by a worker
+    read_digits(data)  # reports bad data here rather than in a worker
     sizes = (1000, 3000) if quick else SIZES
     runs = runs or usual_runs(quick=quick)
     tasks = [(data, m, run) for run in range(runs) for m in reversed(sizes)]
@@ -126,7 +126,7 @@ def mnist(
 
 
 def follow(data: Path, m: int, run: int) -> list[Course]:
-    """Return the course of every method on one sample, from one random start."""
+    """Run every method on one sample from the same random start; return their courses."""
     train, test = read_digits(data)
     rng = np.random.default_rng([m, run])
     sample, start = train.sample(m, rng), rng.uniform(-BOUND, BOUND, train.rows.shape[1])
@@ -148,7 +148,7 @@ def follow(data: Path, m: int, run: int) -> list[Course]:
 
 
 def leads(points: Sequence[Point]) -> list[Lead]:
-    """Return whether S = 4 and 8 are ahead of the others in train loss, by critical path, over the first 50 rounds."""
+    """Return how often S = 4 and 8 lead the others in training loss, by critical path, over the first 50 rounds."""
     found = []
     for faster in ("S = 4", "S = 8"):
         its = [point for point in points if point.method == faster]
@@ -190,7 +190,7 @@ def _final(method: str, its: Sequence[Course]) -> Final:
 
 
 def draw_time(folder: Path, times: Sequence[Time]) -> None:
-    """Draw seconds for 200 rounds against m: in one process, and by the critical path."""
+    """Plot seconds for 200 rounds against m: in one process, and on the critical path."""
     with plot(folder, "mnist-time", 2) as axes:
         for ax, name in zip(axes, ("one_process", "critical_path"), strict=True):
             for one in CONTESTANTS:
@@ -204,12 +204,12 @@ def draw_time(folder: Path, times: Sequence[Time]) -> None:
 
 
 def draw_course(folder: Path, points: Sequence[Point]) -> None:
-    """Draw accuracy and loss against the critical path's seconds, and against rounds; the bands hold all runs."""
+    """Plot accuracy and loss against seconds on the critical path, and against rounds; the bands cover all runs."""
     for what, label in (("accuracy", "test accuracy"), ("loss", "train loss, mean over rows")):
         with plot(folder, f"mnist-{what}", 2) as axes:
             for ax, over in zip(axes, ("critical_path", "rounds"), strict=True):
                 for one in CONTESTANTS:
-                    # From the first round on: a logarithmic axis has no place for the start.
+                    # Starts at the first round: a log axis cannot show round 0.
                     _draw_line(ax, one, [point for point in points if point.method == one.name][1:], over, what)
                 ax.set(xlabel="seconds, critical path" if over == "critical_path" else "rounds", ylabel=label)
                 ax.set_xscale("log")

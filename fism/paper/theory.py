@@ -1,4 +1,4 @@
-"""The claims of the paper that one can check: on problems whose solution is known, and by counting and timing."""
+"""Check the paper's claims, on problems with a known solution and by counting and timing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fism.methods import Method
+from fism.methods import Client, Method
 from fism.paper.federation import over_grpc
 from fism.paper.known import Known, absolute_deviations, dealt, least_squares, two_balls
 from fism.plotting import legend, new_folder, plot, write_table
@@ -16,8 +16,10 @@ from fism.solving import solve
 from fism_client.compute.local_pass import LocalPass
 from fism_client.data.shard import Shard
 from fism_common.problem.sets import Box
-from fism_server.algorithm.rounds import Rounds, State
+from fism_server.algorithm.methods.fism import Fism
+from fism_server.algorithm.methods.fism import start as begin
 from fism_server.algorithm.step_rules import ConstantWeight, PowerSteps
+from fism_server.federation.aggregation import OpenAggregation
 from fism_server.problem.outer import SquaredDistance, SquaredNorm
 
 if TYPE_CHECKING:
@@ -25,14 +27,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fism_common.vectors import Vector
-    from fism_server.algorithm.step_rules import Schedule
+    from fism_server.algorithm.step_rules import StepRule
 
 BLUE, ORANGE, INK, GREY = "#1f6fb4", "#d9541e", "#222222", "#8a8a8a"
 
 
 @dataclass(frozen=True)
 class Distance:
-    """How far from x*_H a run is after so many rounds."""
+    """The distance of a run to x*_H after some rounds."""
 
     problem: str
     rounds: int
@@ -40,14 +42,14 @@ class Distance:
     weighted: float
     ergodic: float
     clients: float
-    """The farthest of the clients' own points."""
+    """The farthest of the clients' local points."""
     without: float
     """The last point of a run without H (lambda = 0)."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The F gap after so many rounds, and what the rate theorem says that it is at most."""
+    """The F gap after some rounds, and its bounds by the rate theorem."""
 
     rounds: int
     F_gap_ergodic: float
@@ -58,7 +60,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Count:
-    """Subgradients that a round takes: of f one for each row, of H as often as it was asked for one."""
+    """Subgradients computed in a round: one of f per row, and those of H as counted."""
 
     method: str
     rows: int
@@ -69,24 +71,24 @@ class Count:
 
 @dataclass(frozen=True)
 class Round:
-    """Medians of a round over gRPC, in milliseconds, and of the two whose sum the paper bounds it by."""
+    """Median times of a round over gRPC, in milliseconds, and of the two terms of the paper's bound."""
 
     clients: int
     T_FISM: float
     compute: float
     """Of the slowest client."""
     communication: float
-    """Of the client that has most: the time in which it is waited for and does not compute."""
+    """The most of any client: the time that the server waits for it while it does not compute."""
     server: float
-    """Which the paper does not count."""
+    """The server's own time, which the paper does not count."""
     T_IRIG: float
     share: float
-    """T_FISM of its bound, T_IRIG and the communication."""
+    """T_FISM divided by its bound, T_IRIG + communication."""
 
 
 @dataclass(frozen=True)
 class ClientTime:
-    """Medians of what one client needs for a round, in milliseconds."""
+    """Median times of one client in a round, in milliseconds."""
 
     clients: int
     client: str
@@ -98,7 +100,7 @@ class ClientTime:
 def theory(
     folder: Path, *, quick: bool = False, tick: Callable[[str, int, int], None] = lambda *_: None
 ) -> tuple[list[Distance], list[Bound], list[Count], list[Round]]:
-    """Check convergence, the rate, the counts and the time of a round; write tables and plots to ``folder``."""
+    """Check convergence, the rate, and a round's subgradients and time; write tables and plots to ``folder``."""
     new_folder(folder)
     longest = 3 if quick else 5
     problems = [absolute_deviations(), two_balls(), least_squares()]
@@ -127,36 +129,39 @@ def theory(
 
 
 def converge(known: Known, longest: int) -> list[Distance]:
-    """Return the distances to x*_H over up to 10 ** ``longest`` rounds: of all answers, of clients, and without H."""
+    """Return the distances to x*_H over up to 10 ** ``longest`` rounds: with H, of the clients, and without H."""
     at = _at(longest)
     answers = follow(known, known.steps, at)
     control = follow(known, ConstantWeight(known.steps, 0.0), at)
     return [Distance(known.name, k, *answers[k], control[k][0]) for k in at]
 
 
-def follow(known: Known, steps: Schedule, at: Sequence[int]) -> dict[int, tuple[float, float, float, float]]:
-    """Return how far from x*_H the last point, the two means and the farthest client's own are after some rounds."""
+def follow(known: Known, steps: StepRule, at: Sequence[int]) -> dict[int, tuple[float, float, float, float]]:
+    """Return the distances to x*_H of the last point, both means and the farthest client, after the rounds ``at``."""
     sites = [LocalPass(shard, known.problem.loss, known.problem.constraint) for shard in known.shards]
     start = known.problem.constraint.project(known.start)
-    loop = Rounds(known.problem.outer, steps, m=known.m, state=State.at(1, start), last_round=at[-1])
+    loop = Fism(known.problem.outer, steps, m=known.m, state=begin(start), last_round=at[-1])
+    clients = [Client(site) for site in sites]
+    aggregation = OpenAggregation(known.problem.constraint, start.size)
 
     def away(x: Vector) -> float:
         return float(np.linalg.norm(x - known.solution))
 
     found, wanted = {}, set(at)
-    while loop.stopped is None:
-        k = loop.state.round
-        replies = [site.answer(loop.order()) for site in sites]
-        loop.close(replies)
+    while (question := loop.ask()) is not None:
+        k, sums = loop.round, aggregation.begin(clients)
+        answers = [site.answer(question) for site in sites]
+        for client, answer in zip(clients, answers, strict=True):
+            sums.add(answer, client)
+        loop.tell(sums.total())
         if k in wanted:
-            state = loop.state
-            farthest = max(away(reply.x) for reply in replies)
-            found[k] = (away(state.x), away(state.weighted), away(state.average), farthest)
+            means, farthest = loop.means(), max(away(answer.points) for answer in answers)
+            found[k] = (away(loop.x), away(means["weighted"]), away(means["average"]), farthest)
     return found
 
 
 def rate(longest: int) -> list[Bound]:
-    """Return the F gap and the bound of Theorem 2 with the paper's constant and with the sharp one."""
+    """Return the F gap, and the bound of Theorem 2 with the paper's constant and with the sharp one."""
     rng = np.random.default_rng(1)
     n, sizes, bound, epsilon = 6, (2, 6, 16), 2.0, 0.1
     m, S = sum(sizes), len(sizes)
@@ -166,7 +171,7 @@ def rate(longest: int) -> list[Bound]:
     anchor, start = rng.uniform(-bound, bound, (2, n))
     problem = Problem("absolute", Box(-bound, bound), SquaredDistance(anchor))
     steps = PowerSteps.for_rate(epsilon, gamma=0.3, lam=1.0)
-    solution = anchor + np.linalg.pinv(A) @ (b - A @ anchor)  # A x = b is consistent, so that F* = 0
+    solution = anchor + np.linalg.pinv(A) @ (b - A @ anchor)  # A x = b is consistent, so F* = 0
 
     at = _at(longest)
     k = np.arange(1, at[-1] + 1)
@@ -175,7 +180,7 @@ def rate(longest: int) -> list[Bound]:
     gap_H = problem.outer.value(solution)  # H is 0 at its own minimum
     apart = float(np.sum((problem.constraint.project(start) - solution) ** 2))
     sharp_noise = gamma**2 * np.mean(np.square(sizes)) * (C_f + lam * C_H / m) ** 2
-    M_H = max(C_H, C_H**2 / 2)  # the paper's C_H: it bounds H itself too
+    M_H = max(C_H, C_H**2 / 2)  # the paper's C_H, which also bounds H itself
     C = 4 * m**3 * (C_f**2 + 2 * M_H**2 / m**2) + 2 * C_f * m**2 * (C_f + M_H / m)
     sums = np.cumsum(gamma)
     sharp = (S * (apart + np.cumsum(sharp_noise)) + 2 * gap_H * np.cumsum(gamma * lam)) / (2 * sums)
@@ -189,7 +194,7 @@ def rate(longest: int) -> list[Bound]:
 
 
 class Asked(SquaredNorm):
-    """H = |x|^2 / 2 that counts how often it is asked for a subgradient."""
+    """H = |x|^2 / 2 that counts the calls of ``subgradient``."""
 
     times = 0
 
@@ -199,7 +204,7 @@ class Asked(SquaredNorm):
 
 
 def count() -> list[Count]:
-    """Return how many subgradients a round of IR-IG and of FISM takes."""
+    """Return how many subgradients one round of IR-IG and of FISM computes."""
     known, rounds = least_squares(), 7
     found = []
     for method, formula in ((Method.IR_IG, 2 * known.m), (Method.FISM, known.m + 1)):
@@ -211,15 +216,15 @@ def count() -> list[Count]:
 
 
 def times_of_a_round(clients: Sequence[int], rounds: int) -> Iterator[tuple[Round, list[ClientTime]]]:
-    """Yield what a round takes over gRPC, as a whole and each client, beside IR-IG's in one process."""
+    """Yield the times of a round over gRPC, in total and per client, with IR-IG's time in one process."""
     rng = np.random.default_rng(0)
     m, n, bound = 10_000, 100, 10.0
     rows, radii, anchor = rng.uniform(-bound, bound, (m, n)), rng.uniform(0, 1, m), rng.uniform(-bound, bound, n)
     whole = Shard.of(rows, radii)
     steps = PowerSteps(gamma=1.0, a=0.8, lam=1.0, b=0.1)
     table = {
-        "inner": {"loss": "ball-distance", "constraint": {"box": [-bound, bound]}},
-        "outer": {"objective": "squared-distance", "anchor": "anchor.npy"},
+        "inner": {"loss": "ball-distance", "constraint": {"kind": "box", "lo": -bound, "hi": bound}},
+        "outer": {"kind": "squared-distance", "anchor": "anchor.npy"},
         "steps": {"gamma": steps.gamma_1, "a": steps.a, "lambda": steps.lam_1, "b": steps.b},
         "stop": {"rounds": rounds},
     }
@@ -246,7 +251,7 @@ def _at(longest: int) -> list[int]:
 
 
 def draw_convergence(folder: Path, distances: Sequence[Distance]) -> None:
-    """Draw the distances to x*_H against rounds."""
+    """Plot the distances to x*_H against rounds."""
     names = list(dict.fromkeys(one.problem for one in distances))
     lines = (
         ("last", "the last point", ORANGE, "-"),
@@ -271,7 +276,7 @@ def draw_convergence(folder: Path, distances: Sequence[Distance]) -> None:
 
 
 def draw_rate(folder: Path, bounds: Sequence[Bound]) -> None:
-    """Draw the F gap below the bounds of the rate theorem."""
+    """Plot the F gap and the bounds of the rate theorem."""
     K = [one.rounds for one in bounds]
     with plot(folder, "rate", size=(6.0, 4.2)) as (ax,):
         for field, label, color, style in (

@@ -30,27 +30,27 @@ Overrides = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key: --set steps.gamma=5.")
 ]
 Out = Annotated[Path | None, typer.Option(show_default="runs/NAME-TIME", help="The run's folder, new or empty.")]
-Resume = Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with the run in this folder.")]
+Resume = Annotated[Path | None, typer.Option(metavar="RUN", help="Resume the run in this folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
-Watched = Annotated[bool, typer.Option("--watch", help="Show the run in a browser on this host while it goes on.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
+Watched = Annotated[bool, typer.Option("--watch", help="Show the run live in a browser on this host.")]
 Metrics = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT", help="Where Prometheus may ask for the run's numbers, in plain text.")
+    str | None, typer.Option(metavar="HOST:PORT", help="Serve Prometheus metrics at this address, in plain text.")
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print more.")]
 
 
 @app.command()
 def server(
     config: Config = None,
-    listen: Annotated[str, typer.Option(help="HOST:PORT to listen on; port 0 takes a free one.")] = "127.0.0.1:50051",
-    health: Annotated[str | None, typer.Option(help="HOST:PORT for health checks alone.")] = None,
-    certs: Annotated[Path | None, typer.Option(help="The folder of fism certs, for TLS.")] = None,
-    insecure: Annotated[bool, typer.Option(help="Speak plain text beyond this host.")] = False,
+    listen: Annotated[str, typer.Option(help="HOST:PORT to listen on; port 0 picks a free one.")] = "127.0.0.1:50051",
+    health: Annotated[str | None, typer.Option(help="HOST:PORT for health checks only.")] = None,
+    certs: Annotated[Path | None, typer.Option(help="The folder made by fism certs, for TLS.")] = None,
+    insecure: Annotated[bool, typer.Option(help="Allow plain text with other hosts.")] = False,
     out: Out = None,
     resume: Resume = None,
-    go_on: Annotated[
-        bool, typer.Option(help="Go on with the newest run in runs/ if it was broken off; else begin a new one.")
+    resume_latest: Annotated[
+        bool, typer.Option(help="Resume the latest run in runs/ if it is not finished; else start a new one.")
     ] = False,
     overrides: Overrides = [],  # noqa: B006  # typer copies it
     watched: Watched = False,
@@ -62,20 +62,20 @@ def server(
     """Coordinate a federation: wait for its clients, run the rounds, write the model."""
     with command(quiet=quiet, verbose=verbose):
         from fism_server.net.access import Access
-        from fism_server.run.lifecycle import serve
+        from fism_server.run.serve import serve
 
         def access(plan: Plan) -> Access:
             return Access(listen=listen, health=health, tls=tls_files(plan, certs), insecure=insecure)
 
-        told = Access(listen=listen, insecure=insecure).told
+        warning = Access(listen=listen, insecure=insecure).warning
         execute(
-            find_job(config, overrides, out, resume, lambda plan: access(plan).check(), go_on=go_on),
+            find_job(config, overrides, out, resume, lambda plan: access(plan).check(), latest=resume_latest),
             lambda job, progress, gauges: serve(
                 job,
                 access(job.plan),
                 progress,
                 gauges,
-                on_listening=lambda address: progress.say(f"listening on {address}{told}"),
+                on_listening=lambda address: progress.say(f"listening on {address}{warning}"),
             ),
             watch=watched,
             metrics=metrics,
@@ -85,7 +85,7 @@ def server(
 
 
 def tls_files(plan: Plan, certs: Path | None) -> TlsFiles | None:
-    """Return the server's certificate: of the folder that is given, or of the one in the configuration."""
+    """Return the server's TLS files, in ``certs`` or in the configuration's folder; None if there is neither."""
     security = plan.config.security
     if certs is None and security.certs is None:
         return None
@@ -102,21 +102,21 @@ def find_job(
     resume: Path | None,
     check: Callable[[Plan], object] = lambda _: None,
     *,
-    go_on: bool = False,
+    latest: bool = False,
 ) -> Job:
-    """Return the run that the options ask for, a new one or one to go on with; its plan passes the ``check``."""
+    """Return the run that the options describe, new or resumed, after a ``check`` of its plan."""
     from fism_common.errors import ConfigError
     from fism_server.problem.plan import read_plan
-    from fism_server.run.job import broken_off, new_job, new_name, resumed_job
+    from fism_server.run.job import latest_unfinished, new_job, new_name, resumed_job
 
-    if sum([resume is not None, out is not None, go_on]) > 1:
-        raise ConfigError("each of --resume, --out and --go-on says where the run is: give one of them")
+    if sum([resume is not None, out is not None, latest]) > 1:
+        raise ConfigError("--resume, --out and --resume-latest each choose the run's folder: give only one of them")
     if resume is None:
         if config is None:
             raise ConfigError("give the run's TOML file, or --resume with a run's folder")
         plan = read_plan(config, overrides)
         name = plan.config.federation.name
-        resume = broken_off(_RUNS, name) if go_on else None
+        resume = latest_unfinished(_RUNS, name) if latest else None
         if resume is None:
             check(plan)
             return new_job(plan, out or _RUNS / new_name(name))
@@ -134,7 +134,7 @@ def execute(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Do the ``work`` on a job with progress shown, and print the summary if asked to."""
+    """Run the job with ``work``, show its progress, and print the summary if ``as_json``."""
     from fism_server.run.progress import Progress
 
     with ExitStack() as stack:
@@ -151,4 +151,4 @@ def execute(
             progress.say(f"watch it at {stack.enter_context(watched(job.out))}")
         summary = asyncio.run(work(job, progress, gauges))
     if as_json:
-        print(json.dumps(summary, indent=2))  # noqa: T201  # asked for
+        print(json.dumps(summary, indent=2))  # noqa: T201  # --json

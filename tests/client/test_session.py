@@ -17,11 +17,12 @@ from fism_client.data.shard import Shard
 from fism_client.session.participant import Participant
 from fism_client.session.session import Session
 from fism_common.errors import ContractError, MismatchError, NameTakenError, RefusedError, StoppedError
-from fism_common.wire.codec import pack
 from fism_common.wire.pb import federation_pb2 as pb
+from fism_common.wire.slices import pack
 
 SHARD = Shard.of([[1.0, 2.0]], [1.0])
-PROBLEM = pb.JoinReply(run_id="r", token=b"t", loss=pb.Loss(name="squared"), set=pb.Set(box=pb.Box(lo=-1, hi=1)))
+BOX = pb.Variant(kind="box", numbers={"lo": -1.0, "hi": 1.0})
+PROBLEM = pb.JoinReply(run_id="r", token=b"t", loss=pb.Variant(kind="squared"), constraint=BOX)
 
 
 @contextmanager
@@ -58,7 +59,7 @@ def session(address: str, shard: Shard = SHARD, patience: float = 5.0) -> Sessio
 @pytest.mark.parametrize("joins", [(b"\xff",), (PROBLEM.SerializeToString(),)], ids=["join", "stream"])
 def test_bytes_that_are_no_message_end_the_client_with_a_reason(joins: tuple[bytes, ...]) -> None:
     """And not with silence."""
-    told = pytest.raises(ContractError, match="bytes that are no message of the contract")
+    told = pytest.raises(ContractError, match="bytes that are not a message of the protocol")
     with answering(*joins, stream=(b"\xff\xff",)) as address, told:
         session(address).run()
 
@@ -68,19 +69,20 @@ def test_another_run_at_the_address_is_noticed() -> None:
     other = pb.JoinReply()
     other.CopyFrom(PROBLEM)
     other.run_id = "another"
-    told = pytest.raises(MismatchError, match="has begun another run; start this client anew")
+    told = pytest.raises(MismatchError, match="has begun another run; restart this client")
     with answering(PROBLEM.SerializeToString(), other.SerializeToString()) as address, told:
         session(address).run()
 
 
-def test_client_that_is_put_out_has_not_finished() -> None:
+def test_excluded_client_has_not_finished() -> None:
     """Though it has the solution: the run waits for its answer."""
-    closing = pb.Closing(offset=0, x=pack(np.zeros(2)))
-    refused = pb.Refused(round=1, reason="F is too large", put_out=True)
+    solution = pb.Question(number=1, attempt=1, kind=pb.Question.SOLUTION, x=pack(np.zeros(2)))
+    refused = pb.Refused(round=1, reason="F is too large", excluded=True)
     stream = tuple(
-        pb.ServerMessage(**said).SerializeToString() for said in ({"closing": closing}, {"refused": refused})
+        message.SerializeToString()
+        for message in (pb.ServerMessage(question=solution), pb.ServerMessage(refused=refused))
     )
-    told = pytest.raises(RefusedError, match="the server put this client out: F is too large")
+    told = pytest.raises(RefusedError, match="the server excluded this client: F is too large")
     with answering(PROBLEM.SerializeToString(), stream=stream) as address, told:
         session(address).run()
 
@@ -111,12 +113,25 @@ def test_name_is_tried_for_from_when_it_is_first_told_to_be_taken(monkeypatch: p
 def test_goodbye_that_comes_during_a_pass_is_heard(caplog: pytest.LogCaptureFixture) -> None:
     """Also by a client whose answer can no longer be sent: it does not look for a server that has gone."""
     rows = 2_000_000  # a pass that is longer than the way of the goodbye
-    order = pb.Order(round=1, attempt=1, gamma=1e-9, weight=0.0, x=pack(np.zeros(2)), h=pack(np.zeros(2)))
-    again = pb.Order(round=1, attempt=2, gamma=1e-9, weight=0.0, x=pack(np.zeros(2)), h=pack(np.zeros(2)))
-    goodbye = pb.Goodbye(finished=False, reason="interrupted")
-    said = ({"order": order}, {"order": again}, {"goodbye": goodbye})
-    stream = tuple(pb.ServerMessage(**one).SerializeToString() for one in said)
+    zero = pack(np.zeros(2))
+    asked = [
+        pb.Question(number=1, attempt=attempt, kind=pb.Question.PASS, gamma=1e-9, x=zero, h=zero) for attempt in (1, 2)
+    ]
+    goodbye = pb.ServerMessage(goodbye=pb.Goodbye(finished=False, reason="interrupted"))
+    said = (*(pb.ServerMessage(question=one) for one in asked), goodbye)
+    stream = tuple(one.SerializeToString() for one in said)
     told = pytest.raises(StoppedError, match="the server stopped the run: interrupted")
     with answering(PROBLEM.SerializeToString(), stream=stream) as address, told:
         session(address, Shard.of(np.ones((rows, 2)), np.ones(rows))).run()
     assert "trying again" not in caplog.text
+
+
+def test_question_before_the_whole_problem_is_an_error_of_the_server() -> None:
+    """It has not sent the bounds of X."""
+    bounds = pb.Variant(kind="box", numbers={"lo": -1.0}, vectors=["hi"])
+    problem = pb.JoinReply(run_id="r", token=b"t", loss=pb.Variant(kind="squared"), constraint=bounds)
+    zero = pack(np.zeros(2))
+    asked = pb.ServerMessage(question=pb.Question(number=1, attempt=1, kind=pb.Question.PASS, x=zero, h=zero))
+    told = pytest.raises(ContractError, match="asked for a Pass before it sent the whole problem")
+    with answering(problem.SerializeToString(), stream=(asked.SerializeToString(),)) as address, told:
+        session(address).run()

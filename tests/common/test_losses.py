@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fism
-from fism_client.kernels import Formula, value
+from fism_client.kernels import Formula, formula_of, value
 from fism_client.kernels.losses import slope
 from fism_common.errors import ProblemError
-from fism_common.problem.losses import LOSSES, Loss, named_loss
+from fism_common.problem.losses import LOSSES, Loss
 
-ALL = {loss.name: loss for loss in (*(make() for make in LOSSES.values()), fism.Huber(0.7), fism.Quantile(0.3))}
+ALL = {loss.kind: loss for loss in (*(make() for make in LOSSES.values()), fism.Huber(0.7), fism.Quantile(0.3))}
 PLAIN: dict[str, Callable[[float, float], float]] = {
     "logistic": lambda z, b: float(np.logaddexp(0, -b * z)),
     "hinge": lambda z, b: max(0.0, 1 - b * z),
@@ -32,7 +32,7 @@ reals = st.floats(-50, 50)
 
 def formula(loss: Loss) -> Formula:
     """Return a built-in loss as kernels take it."""
-    return Formula(int(loss.kind), loss.parameter, None, None)
+    return formula_of(loss)
 
 
 def labels(name: str, b: float) -> float:
@@ -75,7 +75,18 @@ def test_logistic_does_not_overflow(z: float) -> None:
 
 def test_losses_are_found_by_name_with_their_parameters() -> None:
     """Names as in a configuration."""
-    assert named_loss("huber", delta=2.0) == fism.Huber(2.0)
-    assert named_loss("quantile", tau=0.9) == fism.Quantile(0.9)
+    assert LOSSES.make("huber", {"delta": 2.0}) == fism.Huber(2.0)
+    assert LOSSES.make("quantile", {"tau": 0.9}) == fism.Quantile(0.9)
     with pytest.raises(ProblemError, match="'huber' has no parameter 'tau'"):
-        named_loss("huber", tau=0.5)
+        LOSSES.make("huber", {"tau": 0.5})
+
+
+@pytest.mark.parametrize("kind", list(LOSSES))
+def test_every_loss_is_declared_completely(kind: str) -> None:
+    """A class has all that configuration, kernels, reports and models need."""
+    loss = LOSSES.make(kind, {})
+    assert (loss.kind, loss.linear) == (kind, kind != "ball-distance")
+    assert loss.description.endswith(("1", "2", "ones", "differently", "|", ")"))
+    assert (loss.sklearn is None) == (not loss.linear)
+    assert value(formula(loss), 0.5, 1.0) == pytest.approx(loss.phi(0.5, 1.0, loss.parameter))
+    assert slope(formula(loss), 0.5, 1.0) == pytest.approx(loss.dphi(0.5, 1.0, loss.parameter))

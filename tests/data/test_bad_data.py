@@ -21,21 +21,25 @@ from .files import LABELS, ROWS, encoded, idx, options, table, write
 
 TABLES = [
     ("a,y\n1,1\nx,2\n", {}, "row 2, column 'a' is 'x', where a number is expected"),
-    ("a,b,y\n1,2,1\n1,2,3,4\n", {}, "line 3 has 4 fields, where 3 are expected, as in the first line"),
+    ("a,b,y\n1,2,1\n1,2,3,4\n", {}, "line 3 has 4 fields, but the first line has 3"),
     ("a,y\n1,1\n,2\n", {}, "row 2, column 'a' is missing; leave the row out"),
     ("a,y\ninf,1\n", {}, "row 1, column 'a' is (inf|'inf')"),
-    ("a,b,y\n1,2,1\n1,2\n1,2,3\n", {}, "line 3 has 2 fields, where 3 are expected"),
+    ("a,b,y\n1,2,1\n1,2\n1,2,3\n", {}, "line 3 has 2 fields, but the first line has 3"),
     ("a;y\n1;1\n1;x\n", {}, "row 2, column 'y' is 'x', where a number is expected"),
-    ("a,a,y\n1,2,1\n", {}, "the columns 'a', 'a' have names that differ in their case alone, or not at all"),
-    ("a,A,y\n1,2,1\n", {}, "the columns 'a', 'A' have names that differ"),
-    ("a,y\r\n1,1\n2,-1\r\n", {}, "has line ends of two kinds, of Windows and of Unix; save it with one of them"),
+    ("a,a,y\n1,2,1\n", {}, "the column names 'a', 'a' are duplicates; upper and lower case count as equal"),
+    ("a,A,y\n1,2,1\n", {}, "the column names 'a', 'A' are duplicates"),
+    ("a,y\r\n1,1\n2,-1\r\n", {}, "mixes Windows and Unix line endings; save it with one of them"),
     ('a,b,y\n1,2,1\n"x"z,2,1\n', {}, 'line 3: .* expected after .*; a " inside quotes is written twice'),
-    ("a,y\n1,1\n", {"scale": 0.5}, "scale is for arrays, and has no meaning here; leave it out"),
+    ("a,y\n1,1\n", {"scale": 0.5}, "scale is for arrays only; remove it"),
     ("a,y\n1,1\n", {"columns": 3}, "columns is for svmlight"),
     ("a,y\n1,1\n", {"zero_based": True}, "zero_based is for svmlight"),
     ("a,y\n1,1\n1,\n", {}, "row 2, column 'y' is missing, and it is the label"),
-    ("a,y\n1,M\n1,B\n", {}, "row 1, column 'y' is 'M', where a number is expected, as it is the label"),
-    ("a,y\n1,1\n1,0\n", {"positive": "yes"}, "column 'y' is a number, and never 'yes', which is to count as 1"),
+    ("a,y\n1,M\n1,B\n", {}, "row 1, column 'y' is 'M', where a number is expected for the label"),
+    (
+        "a,y\n1,1\n1,0\n",
+        {"positive": "yes"},
+        r"column 'y' is a number, but the label that counts as 1 \(positive\) is 'yes'",
+    ),
     ("a,y\n1,1\n", {"label": "z"}, "has no column 'z'; it has 'a', 'y'"),
     ("a,y\n1,1\n", {"features": ["b"]}, "has no column 'b'; it has 'a', 'y'"),
     ("a,y\n1,1\n", {"drop": ["b"]}, "has no column 'b'; it has 'a', 'y'"),
@@ -61,7 +65,7 @@ def as_numbers(data: Data) -> Shard:
 def test_label_that_no_row_has_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A site may have none of one class; or the word is misspelt."""
     assert table(tmp_path, "a,y\n1,B\n2,B\n", positive="M").labels.tolist() == [-1.0, -1.0]
-    assert "column 'y' never is 'M', which counts as 1, but B: all rows count as -1" in caplog.text
+    assert "column 'y' is never 'M', which counts as 1 (found: B): all rows count as -1" in caplog.text
 
 
 def test_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
@@ -102,7 +106,7 @@ def test_number_that_turns_out_to_be_none_is_refused_with_its_line(tmp_path: Pat
     ("name", "text", "reason"),
     [
         ("t.jsonl", '{"a": 1, "y": 1}\n{"a": 1, "y"\n', "t.jsonl cannot be read: .*"),
-        ("t.jsonl", '{"a": [1, 2], "y": 1}\n', "column 'a' is of type .*, which is no number, text or time"),
+        ("t.jsonl", '{"a": [1, 2], "y": 1}\n', "column 'a' is of type .*, which is not a number, text or time"),
         ("t.parquet", "PAR1 and no more", "t.parquet cannot be read"),
         ("t.csv.gz", "\x1f\x8b no gzip", "t.csv.gz cannot be read"),
     ],
@@ -122,12 +126,12 @@ def test_broken_file_is_refused_by_name(name: str, text: str, reason: str, tmp_p
         ("1 qid:3 1:2\n", "line 1: a column is a whole number, not 'qid:3'"),
         ("1 2:1 1:1\n", "line 1: columns must ascend, each at most once in a row, not '1:1'"),
         ("1 2:1 2:1\n", "line 1: columns must ascend"),
-        ("1 0:1\n", "line 1: columns are counted from 1; if these are counted from 0, say so"),
-        ("1 99999999999:1\n", "line 1: a column's number is too large"),
+        ("1 0:1\n", r"line 1: columns are numbered from 1 \(set zero_based if these start at 0\), not '0:1'"),
+        ("1 99999999999:1\n", "line 1: a column's number must be below 2147483647, not '99999999999:1'"),
         ("1 1:\n", "line 1: a finite number is expected after the colon"),
         ("1 1:nan\n", "line 1: a finite number is expected after the colon, not 'nan'"),
         ("inf 1:1\n", "line 1: a row begins with its label, a finite number, not 'inf'"),
-        ("1 1:1e999\n", "line 1: a number must not be beyond what a double holds, not '1e999'"),
+        ("1 1:1e999\n", "line 1: a number must fit in a double, not '1e999'"),
         (f"1 1:0.{'1' * 60}\n", "line 1: a number has at most 40 characters"),
         ("# nothing\n\n", "has no rows; leave this client out"),
     ],
@@ -164,16 +168,16 @@ def test_arrays_are_refused_with_the_place(tmp_path: Path) -> None:
     refused("labels is for .npy and IDX files", Source(data="table.csv", labels="labels.npy"), Reading(label="y"))
     refused("zero_based is for svmlight", Source(data="t.npz"), Reading(zero_based=True))
     refused("columns is for svmlight", Source(data="table.npy", labels="labels.npy"), Reading(columns=2))
-    refused("column 'y' is a time; a label is a number", Source(query="SELECT 1 AS a, DATE '2025-01-01' AS y"), Y)
+    refused("column 'y' is a time; a label must be a number", Source(query="SELECT 1 AS a, DATE '2025-01-01' AS y"), Y)
     refused("column 'y' is of type INTEGER", Source(query="SELECT 1 AS a, [1] AS y"), Y)
-    refused("has 2 columns, which is more than the 1", Source(data="table.svm"), Reading(columns=1))
+    refused("has 2 columns, but the setting columns is 1", Source(data="table.svm"), Reading(columns=1))
     refused("there is no file", Source(data="none.csv"))
     (tmp_path / "table.xlsx").write_bytes(b"PK")
-    refused("the end of its name says nothing of its form; there are tables", Source(data="table.xlsx"))
+    refused("unknown file extension; supported are tables", Source(data="table.xlsx"))
     (tmp_path / "t-ubyte").write_bytes(idx(ROWS)[:-1])
     refused("has 5 entries, but its header says 3 x 2", Source(data="t-ubyte", labels="labels.npy"))
     refused("the query cannot be read", Source(query="SELECT nothing FROM 'table.csv'"), Reading(label="y"))
-    twice = "the columns 'a', 'A' have names that differ in their case alone, or not at all"
+    twice = "the column names 'a', 'A' are duplicates; upper and lower case count as equal"
     refused(twice, Source(query="SELECT 1 AS a, 2 AS 'A', 3 AS y"), Reading(label="y"))
     refused("must be one SELECT", Source(query="SET threads = 1"), Reading(label="y"))
 

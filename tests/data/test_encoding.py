@@ -17,12 +17,13 @@ from fism_common.data.columns import (
     Standardise,
     Unknown,
     agree,
-    read_recipe,
-    recipe_message,
 )
 from fism_common.data.source import Reading, Source
 from fism_common.errors import DataError, MismatchError
+from fism_common.joining import Terms
+from fism_common.problem.registry import Variant
 from fism_common.wire.pb import federation_pb2 as pb
+from fism_common.wire.terms import read_terms, write_terms
 
 from .files import dense, encoded, table
 
@@ -124,7 +125,7 @@ def test_differences_are_told_in_a_table() -> None:
     with pytest.raises(MismatchError) as told:
         agree(agreed, (Column("a", Kind.TIME), W, Column("extra", Kind.NUMBER)), "west")
     assert str(told.value) == (
-        "'west' has other columns than this federation:\n"
+        "the columns of 'west' differ from this federation's:\n"
         "  column  federation  west\n"
         "  a       number      time\n"
         "  b       number      -\n"
@@ -138,8 +139,8 @@ def test_differences_are_told_in_a_table() -> None:
         (Recipe(), (W,), (), "ward .* text, its levels not listed"),
         (Recipe(levels=WARDS), (A,), (), "ward    category    -"),
         (Recipe(), (A,), ("a", "b"), "b       any         -"),
-        (Recipe(), (), ("a",), "columns without names; this federation's are a"),
-        (Recipe(features=(A,)), (), (), "columns without names"),
+        (Recipe(), (), ("a",), "unnamed columns; this federation's columns are a"),
+        (Recipe(features=(A,)), (), (), "unnamed columns"),
         (Recipe(levels=WARDS), (Column("ward", Kind.TIME),), (), "category    time"),
     ],
 )
@@ -155,10 +156,11 @@ def test_columns_that_do_not_fit_are_refused(
 def test_recipe_travels_as_it_is(missing: Missing | float) -> None:
     """To the last word."""
     recipe = Recipe((A, W), WARDS, Unknown.OTHER, missing, intercept=True, standardise=Standardise.SCALE)
-    assert read_recipe(pb.Recipe.FromString(recipe_message(recipe).SerializeToString())) == recipe
+    terms = Terms(run_id="r", loss=Variant("hinge"), constraint=Variant("simplex"), recipe=recipe)
+    assert read_terms(write_terms(terms)).recipe == recipe
 
 
 def test_recipe_of_a_later_version_is_refused() -> None:
     """By name."""
     with pytest.raises(MismatchError, match="'whiten' is not a valid Standardise"):
-        read_recipe(pb.Recipe(standardise="whiten"))
+        read_terms(pb.JoinReply(recipe=pb.Recipe(standardise="whiten")).SerializeToString())

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from fism_client.data.shard import Shard
 from fism_client.data.standardise import check_form, moments_of, standardised
 from fism_common.data.columns import Missing, Recipe, Standardise
-from fism_common.data.moments import Moments, Scaling, merge, scaling
+from fism_common.data.moments import ColumnMoments, Scaling, merge, scaling
 from fism_common.errors import DataError
 
 from .files import dense
@@ -25,7 +25,7 @@ def shards(rows: np.ndarray, sizes: list[int]) -> list[Shard]:
     return [Shard.of(part, np.zeros(len(part)), missing=True) for part in parts]
 
 
-def together(parts: list[Shard]) -> Moments:
+def together(parts: list[Shard]) -> ColumnMoments:
     """Return the moments of all."""
     return merge([moments_of(part, np.ones(part.columns, bool)) for part in parts])
 

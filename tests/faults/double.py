@@ -9,13 +9,17 @@ from pathlib import Path
 import grpc
 import numpy as np
 
-from fism_client.compute.site import Site
+from fism_client.compute.answerer import Compute
+from fism_client.data.preparation import Rows
 from fism_client.data.readers.arrays import read_npz
-from fism_common.exchange import Order
-from fism_common.problem.losses import named_loss
-from fism_common.wire.codec import PROTOCOL, pack
+from fism_common.data.columns import Recipe
+from fism_common.exchange import Pass, PassAnswer, Solution, SolutionAnswer
+from fism_common.joining import PROTOCOL
+from fism_common.problem.losses import LOSSES
+from fism_common.problem.sets import SETS
 from fism_common.wire.pb import federation_pb2 as pb
-from fism_common.wire.terms import read_set
+from fism_common.wire.slices import pack
+from fism_common.wire.terms import read_terms
 
 PATIENCE = 60.0
 
@@ -26,28 +30,27 @@ class Double:
     def __init__(self, address: str, name: str, file: Path) -> None:
         """Take the server, a name and a shard."""
         self._channel = grpc.insecure_channel(address)
-        self._join = self._channel.unary_unary(
-            "/fism.v1.Federation/Join",
-            request_serializer=pb.JoinRequest.SerializeToString,
-            response_deserializer=pb.JoinReply.FromString,
-        )
+        self._join: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary("/fism.v1.Federation/Join")
         self._round: grpc.StreamStreamMultiCallable[bytes, pb.ServerMessage] = self._channel.stream_stream(
             "/fism.v1.Federation/Round", response_deserializer=pb.ServerMessage.FromString
         )
         self._name, self._shard = name, read_npz(file)
-        self._site: Site | None = None
+        self._compute: Compute | None = None
         self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._inbox: Iterator[pb.ServerMessage] = iter(())
 
     def open(self) -> None:
         """Join, and open a stream."""
         shard = self._shard
-        request = pb.JoinRequest(protocol=PROTOCOL, name=self._name, rows=shard.count, columns=shard.columns, shards=1)
-        joined = self._join(request, timeout=PATIENCE)
-        self._site = Site(shard, None, named_loss(joined.loss.name), read_set(joined.set, {}), 1)
+        request = pb.JoinRequest(
+            protocol=PROTOCOL, name=self._name, rows=shard.count, columns=shard.columns, virtual_clients=1
+        )
+        terms = read_terms(self._join(request.SerializeToString(), timeout=PATIENCE))
+        loss, constraint = LOSSES.from_variant(terms.loss, {}), SETS.from_variant(terms.constraint, {})
+        self._compute = Compute(Rows(Recipe(), shard), loss, constraint)
         self._outbox = queue.SimpleQueue()
         self._inbox = self._round(iter(self._outbox.get, None), timeout=4 * PATIENCE)
-        self.send(pb.ClientMessage(opening=pb.Opening(token=joined.token, shard_digest=shard.digest(joined.run_id))))
+        self.send(pb.ClientMessage(opening=pb.Opening(token=terms.token, shard_digest=shard.digest(terms.run_id))))
 
     def send(self, message: pb.ClientMessage | bytes) -> None:
         """Send a message, or any bytes."""
@@ -57,37 +60,36 @@ class Double:
         """Return the next message; raise StopIteration at the end of the stream."""
         return next(self._inbox)
 
-    def right_answer(self, order: pb.Order) -> pb.ClientMessage:
-        """Return what an honest client answers to an order that came in one message."""
-        assert self._site is not None
-        x, h = np.frombuffer(order.x), np.frombuffer(order.h)
-        reply = self._site.answer(Order(order.round, x, h, order.gamma, order.weight))
-        return pb.ClientMessage(
-            reply=pb.Reply(round=order.round, attempt=order.attempt, inner=reply.inner, x=pack(reply.x))
-        )
+    def right_answer(self, asked: pb.Question) -> pb.ClientMessage:
+        """Return what an honest client answers to a question that came in one message."""
+        assert self._compute is not None
+        answer = pb.Answer(number=asked.number, attempt=asked.attempt)
+        x = np.frombuffer(asked.x)
+        if asked.kind == pb.Question.SOLUTION:
+            valued = self._compute.answer(Solution(x))
+            assert isinstance(valued, SolutionAnswer)
+            answer.inner = valued.inner
+        else:
+            moved = self._compute.answer(Pass(x, np.frombuffer(asked.h), asked.gamma, asked.weight))
+            assert isinstance(moved, PassAnswer)
+            answer.inner, answer.x = moved.inner, pack(moved.points)
+        return pb.ClientMessage(answer=answer)
 
-    def right_closing(self, closing: pb.Closing) -> pb.ClientMessage:
-        """Return what an honest client answers to the solution."""
-        assert self._site is not None
-        return pb.ClientMessage(closed=pb.Closed(inner=self._site.inner(np.frombuffer(closing.x))))
-
-    def answer_until(self, round_: int) -> pb.Order:
-        """Answer as an honest client until the order of a round comes; return that order, not answered."""
+    def answer_until(self, round_: int) -> pb.Question:
+        """Answer as an honest client until the question of a round comes; return that question, not answered."""
         while True:
-            order = self.receive().order
-            if order.round >= round_:
-                return order
-            self.send(self.right_answer(order))
+            asked = self.receive().question
+            if asked.round >= round_:
+                return asked
+            self.send(self.right_answer(asked))
 
     def finish(self) -> pb.Goodbye:
         """Answer as an honest client to the end, and hang up."""
         while True:
             message = self.receive()
             match message.WhichOneof("kind"):
-                case "order":
-                    self.send(self.right_answer(message.order))
-                case "closing":
-                    self.send(self.right_closing(message.closing))
+                case "question":
+                    self.send(self.right_answer(message.question))
                 case "goodbye":
                     self._outbox.put(None)
                     return message.goodbye

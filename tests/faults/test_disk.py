@@ -8,12 +8,13 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fism_server.archive.reader import load
+from fism_server.archive.states import newest_state
 
 from ..federation.harness import (
     Federation,
@@ -39,9 +40,8 @@ def given(tmp_path: Path) -> Federation:
 
 def readable_round(out: Path) -> int:
     """Return the round of the state that a resumed run would begin with."""
-    database = sqlite3.connect(out / "run.sqlite")
-    state = load(database, out / "run.sqlite").state
-    database.close()
+    with closing(sqlite3.connect(out / "run.sqlite")) as database:
+        state = newest_state(database)
     assert state is not None
     return state.round
 
@@ -66,13 +66,16 @@ app()
 def test_disk_that_fills_up_ends_the_run_with_its_state_saved(given: Federation, tmp_path: Path) -> None:
     """Files may not grow beyond a size that some rounds reach; with space again the run is resumed."""
     out = tmp_path / "run"
+    # Compiled kernels are larger than the limit: they must be in the cache before.
+    warm = fism_command("run", given.config, "--out", tmp_path / "warm", "--set", "stop.rounds=1")
+    assert warm.returncode == 0, warm.stderr
     command = [sys.executable, "-c", LIMITED, "run", str(given.config), "--out", str(out)]
     # Python does not notice that it wrote half of a .pyc file, and nobody could import that module again.
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, env=environment)
     assert done.returncode == 4
     assert f"error: cannot write {out}/run.sqlite: " in done.stderr
-    assert "what was saved before is still in it: see that the disk has space" in done.stderr
+    assert "what was saved before is still in it: check that the disk has space" in done.stderr
     assert "Traceback" not in done.stderr
     assert 1 < readable_round(out) <= ROUNDS
     assert fism_command("run", "--resume", out).returncode == 0
@@ -172,7 +175,7 @@ def test_damaged_database_is_told_and_left_as_it_is(damage: str, broken_off: Pat
     done = fism_command("server", "--resume", broken_off, "--listen", "127.0.0.1:0")
     assert done.returncode == 4
     assert f"error: {file} is damaged" in done.stderr
-    assert "restore it from a copy, or begin a new run" in done.stderr
+    assert "restore it from a backup, or start a new run" in done.stderr
     assert "Traceback" not in done.stderr
     assert file.read_bytes() == before
 
@@ -182,7 +185,7 @@ def test_damaged_configuration_is_told(broken_off: Path) -> None:
     (broken_off / "config.json").write_text("{")
     done = fism_command("server", "--resume", broken_off)
     assert done.returncode == 2
-    assert "cannot read what the run in" in done.stderr
+    assert "cannot read the configuration of the run in" in done.stderr
 
 
 def test_changed_input_file_is_told(tmp_path: Path) -> None:

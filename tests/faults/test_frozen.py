@@ -21,7 +21,7 @@ from ..federation.harness import (
     until,
 )
 
-ROUND_LIMIT = ("--set", "limits.round=1.5")
+ROUND_LIMIT = ("--set", "limits.round_seconds=1.5")
 NOTICED = 25.0
 """Seconds in which a frozen peer is noticed by its silence alone: fifteen, on a busy machine."""
 
@@ -35,7 +35,7 @@ def test_client_frozen_beyond_the_rounds_limit_is_lost_and_comes_back(tmp_path: 
     ):
         until(lambda: rounds_done(tmp_path / "run") > 20)
         os.kill(running_clients["c0"].pid, signal.SIGSTOP)
-        running.wait_for(r"lost: no reply in 1.5 s client=c0")
+        running.wait_for(r"lost: no answer in 1.5 s client=c0")
         running.wait_for(r"waiting for c0, \d+ s")
         os.kill(running_clients["c0"].pid, signal.SIGCONT)
         assert [end(one)[0] for one in running_clients.values()] == [0, 0]
@@ -68,13 +68,13 @@ def test_client_that_misses_the_deadline_again_and_again_is_put_out(tmp_path: Pa
     given.config.write_text(given.config.read_text().replace('"logistic"', '"slow:loss"'))
     settings = tmp_path / "client.toml"
     settings.write_text(f'name = "c0"\ndata = "{given.files[0].name}"\nloss = "slow:loss"\n')
-    with server(given.config, tmp_path / "run", "--set", "limits.round=0.5") as running:
+    with server(given.config, tmp_path / "run", "--set", "limits.round_seconds=0.5") as running:
         code, _, said = end(popen("client", settings, "--server", running.address))
         assert code == 3, said
-        assert "'c0' is put out: 3 times no reply in 0.5 s in one round: raise limits.round" in said
+        assert "'c0' is excluded: 3 times no answer in 0.5 s in one round: raise limits.round_seconds" in said
         running.wait_for(r"waiting for c0, \d+ s")
     kinds = [kind for kind, _ in events(tmp_path / "run")]
-    assert kinds == ["lost", "returned", "lost", "returned", "put out", "refused"]
+    assert kinds == ["lost", "returned", "lost", "returned", "excluded", "refused"]
 
 
 @pytest.mark.long
@@ -95,7 +95,14 @@ def test_frozen_client_is_noticed_by_its_silence(tmp_path: Path) -> None:
 def test_frozen_server_is_noticed_and_held_against_nobody(tmp_path: Path) -> None:
     """Clients look for it; thawed after all limits, it goes on with all of them, though it may not wait for any."""
     given = federation(tmp_path, 2, rounds=3000)
-    limits = ("--set", "limits.round=10", "--set", "limits.absence=8", "--set", 'limits.absent="stop"')
+    limits = (
+        "--set",
+        "limits.round_seconds=10",
+        "--set",
+        "limits.absence_seconds=8",
+        "--set",
+        'limits.on_absence="stop"',
+    )
     with server(given.config, tmp_path / "run", *limits) as running, clients(running.address, given) as running_clients:
         until(lambda: rounds_done(tmp_path / "run") > 20)
         running.process.send_signal(signal.SIGSTOP)

@@ -12,19 +12,20 @@ import numpy as np
 import pytest
 from google.protobuf.message import DecodeError
 
-from fism_common.wire.codec import PROTOCOL, pack
+from fism_common.joining import PROTOCOL
 from fism_common.wire.pb import federation_pb2 as pb
+from fism_common.wire.slices import pack
 
 from ..federation.harness import assert_same_bytes, client, end, events, facts, federation, server
 from .double import PATIENCE, Double
 
-Change = Callable[[pb.Reply], None]
+Change = Callable[[pb.Answer], None]
 
 
 def put(**fields: object) -> Change:
-    """Return what changes fields of a reply."""
+    """Return what changes fields of an answer."""
 
-    def change(reply: pb.Reply) -> None:
+    def change(reply: pb.Answer) -> None:
         for name, value in fields.items():
             if isinstance(value, pb.Evaluation):
                 reply.evaluation.CopyFrom(value)
@@ -40,16 +41,16 @@ BAD: dict[str, tuple[Change, str]] = {
     "outside X": (put(x=pack(np.full(5, 2.001))), "x is outside X"),
     "too long": (put(x=pack(np.zeros(6))), "does not continue the vector"),
     "half an entry": (put(x=b"\0" * 39), "does not continue the vector"),
-    "evaluation": (put(evaluation=pb.Evaluation(rows=3, right=4)), "4 of 3 rows held out"),
-    "empty evaluation": (put(evaluation=pb.Evaluation(rows=0)), "None of 0 rows held out"),
+    "evaluation": (put(evaluation=pb.Evaluation(rows=3, right=4)), "4 of 3 held-out rows"),
+    "empty evaluation": (put(evaluation=pb.Evaluation(rows=0)), "None of 0 held-out rows"),
     "sum that would overflow": (put(inner=1.7e308), "F_i is 1.7e"),
-    "huge evaluation": (put(evaluation=pb.Evaluation(rows=2**63)), "rows held out are said"),
+    "huge evaluation": (put(evaluation=pb.Evaluation(rows=2**63)), "held-out rows as correct"),
 }
 STRAY: dict[str, Change] = {
-    "another round": put(round=7),
-    "too early": put(round=3),
+    "another question": put(number=7),
+    "too early": put(number=3),
     "another attempt": put(attempt=2),
-    "round 0": put(round=0, attempt=1),
+    "question 0": put(number=0, attempt=1),
 }
 
 
@@ -63,21 +64,21 @@ def test_bad_answer_is_refused_and_asked_again(kind: str, tmp_path: Path) -> Non
         order = double.answer_until(2)
         bad = double.right_answer(order)
         change, reason = BAD[kind]
-        change(bad.reply)
+        change(bad.answer)
         double.send(bad)
         refused = double.receive().refused
         assert reason in refused.reason
-        assert (refused.round, refused.put_out) == (2, False)
-        assert double.receive().order == order
+        assert (refused.round, refused.excluded) == (2, False)
+        assert double.receive().question == order
         double.send(double.right_answer(order))
         assert double.finish().finished
         assert (end(honest)[0], running.end()) == (0, 0)
         double.close()
     assert_same_bytes(tmp_path / "run", given.solve())
-    assert events(tmp_path / "run") == [("bad", "c1")]
+    assert events(tmp_path / "run") == [("rejected", "c1")]
 
 
-@pytest.mark.parametrize("kind", [*STRAY, "duplicate", "late", "garbage", "second opening", "closing"])
+@pytest.mark.parametrize("kind", [*STRAY, "duplicate", "late", "garbage", "second opening", "empty"])
 def test_stray_message_is_refused_and_has_no_effect(kind: str, tmp_path: Path) -> None:
     """The question that is open stays open."""
     given = federation(tmp_path, 2)
@@ -91,28 +92,28 @@ def test_stray_message_is_refused_and_has_no_effect(kind: str, tmp_path: Path) -
             case "duplicate":
                 double.send(right)
                 stray = double.right_answer(order)
-                stray.reply.x = pack(np.zeros(5))
+                stray.answer.x = pack(np.zeros(5))
             case "late":
                 stray = double.right_answer(order)
-                stray.reply.round = 1
+                stray.answer.number = 1
             case "garbage":
                 stray = b"\xff\xff\xff"
             case "second opening":
                 stray = pb.ClientMessage(opening=pb.Opening(token=b"x"))
-            case "closing":
-                stray = pb.ClientMessage(closed=pb.Closed(inner=1.0))
+            case "empty":
+                stray = pb.ClientMessage(answer=pb.Answer())
             case _:
                 stray = double.right_answer(order)
-                STRAY[kind](stray.reply)
+                STRAY[kind](stray.answer)
         double.send(stray)
         if kind != "duplicate":
-            assert not double.receive().refused.put_out
+            assert not double.receive().refused.excluded
             double.send(right)
         assert double.finish().finished
         assert (end(honest)[0], running.end()) == (0, 0)
         double.close()
     assert_same_bytes(tmp_path / "run", given.solve())
-    assert events(tmp_path / "run") == [("bad", "c1")]
+    assert events(tmp_path / "run") == [("rejected", "c1")]
 
 
 def test_answer_that_breaks_off_is_noticed(tmp_path: Path) -> None:
@@ -123,11 +124,11 @@ def test_answer_that_breaks_off_is_noticed(tmp_path: Path) -> None:
         double.open()
         order = double.answer_until(2)
         half, right = double.right_answer(order), double.right_answer(order)
-        half.reply.x = half.reply.x[:16]
+        half.answer.x = half.answer.x[:16]
         double.send(half)
         double.send(right)
-        assert "2 of 5 entries are there" in double.receive().refused.reason
-        assert double.receive().order == order
+        assert "2 of 5 entries have arrived" in double.receive().refused.reason
+        assert double.receive().question == order
         double.send(right)
         assert double.finish().finished
         assert (end(honest)[0], running.end()) == (0, 0)
@@ -135,7 +136,7 @@ def test_answer_that_breaks_off_is_noticed(tmp_path: Path) -> None:
     assert_same_bytes(tmp_path / "run", given.solve())
 
 
-def test_third_offence_puts_a_client_out(tmp_path: Path) -> None:
+def test_third_violation_excludes_a_client(tmp_path: Path) -> None:
     """With the reason; started anew it may come back, and then all goes well."""
     given = federation(tmp_path, 2)
     with server(given.config, tmp_path / "run") as running:
@@ -145,31 +146,39 @@ def test_third_offence_puts_a_client_out(tmp_path: Path) -> None:
         for _ in range(3):
             double.send(b"\xff")
         said = [double.receive().refused for _ in range(3)]
-        assert [one.put_out for one in said] == [False, False, True]
-        assert "3 messages could not be used" in said[2].reason
+        assert [one.excluded for one in said] == [False, False, True]
+        assert "3 messages were rejected" in said[2].reason
         with pytest.raises(StopIteration):
             double.receive()
-        running.wait_for("put out: 3 messages could not be used.*client=c1")
+        running.wait_for("excluded: 3 messages were rejected.*client=c1")
         double.open()
         assert double.finish().finished
         assert (end(honest)[0], running.end()) == (0, 0)
         double.close()
     assert_same_bytes(tmp_path / "run", given.solve())
-    assert [kind for kind, _ in events(tmp_path / "run")] == ["bad", "bad", "bad", "put out", "returned"]
+    assert [kind for kind, _ in events(tmp_path / "run")] == [
+        "rejected",
+        "rejected",
+        "rejected",
+        "excluded",
+        "returned",
+    ]
 
 
-def test_closing_value_that_is_not_finite_is_asked_again(tmp_path: Path) -> None:
-    """F at the answer is checked as the replies are."""
+def test_value_at_the_solution_that_is_not_finite_is_asked_again(tmp_path: Path) -> None:
+    """F there is checked as in every round."""
     given = federation(tmp_path, 1, rounds=1)
     with server(given.config, tmp_path / "run") as running:
         double = Double(running.address, "c0", given.files[0])
         double.open()
-        double.send(double.right_answer(double.receive().order))
-        closing = double.receive().closing
-        double.send(pb.ClientMessage(closed=pb.Closed(inner=math.nan)))
+        double.send(double.right_answer(double.receive().question))
+        solution = double.receive().question
+        bad = double.right_answer(solution)
+        bad.answer.inner = math.nan
+        double.send(bad)
         assert "F_i is nan" in double.receive().refused.reason
-        assert double.receive().closing == closing
-        double.send(double.right_closing(closing))
+        assert double.receive().question == solution
+        double.send(double.right_answer(solution))
         assert double.finish().finished
         assert running.end() == 0
         double.close()
@@ -188,7 +197,7 @@ def test_goodbye_of_a_client_cannot_pass_for_the_servers_words(tmp_path: Path) -
         double.close()
 
 
-def test_new_process_of_a_client_that_gave_its_closing_answer_gets_the_solution(tmp_path: Path) -> None:
+def test_new_process_of_a_client_that_has_answered_gets_the_solution(tmp_path: Path) -> None:
     """While another one is still waited for."""
     given = federation(tmp_path, 2, rounds=1)
     with server(given.config, tmp_path / "run") as running:
@@ -196,14 +205,14 @@ def test_new_process_of_a_client_that_gave_its_closing_answer_gets_the_solution(
         for one in (slow, double):
             one.open()
         for one in (slow, double):
-            one.send(one.right_answer(one.receive().order))
-        closing = slow.receive().closing
-        double.send(double.right_closing(double.receive().closing))
+            one.send(one.right_answer(one.receive().question))
+        solution = slow.receive().question
+        double.send(double.right_answer(double.receive().question))
         double.close()
         running.wait_for("lost: the connection is lost client=c1")
         again = client(running.address, "c1", given.files[1], "--save", tmp_path / "mine.npz")
         running.wait_for("returned: .*client=c1")
-        slow.send(slow.right_closing(closing))
+        slow.send(slow.right_answer(solution))
         assert slow.finish().finished
         assert (end(again)[0], running.end()) == (0, 0)
         slow.close()
@@ -228,13 +237,13 @@ def mutated(raw: bytes, rng: random.Random) -> bytes:
     return bytes(changed)
 
 
-def is_as_good_as_right(raw: bytes, right: pb.Reply) -> bool:
+def is_as_good_as_right(raw: bytes, right: pb.Answer) -> bool:
     """Whether nothing in a message shows that it is not the client's own: another point of X, say."""
     try:
-        reply = pb.ClientMessage.FromString(raw).reply
+        reply = pb.ClientMessage.FromString(raw).answer
     except DecodeError:
         return False
-    same = (reply.round, reply.attempt, reply.offset, len(reply.x)) == (right.round, right.attempt, 0, len(right.x))
+    same = (reply.number, reply.attempt, reply.offset, len(reply.x)) == (right.number, right.attempt, 0, len(right.x))
     return same and bool(np.all(np.abs(np.frombuffer(reply.x)) <= 2.001)) and math.isfinite(reply.inner)
 
 
@@ -256,7 +265,7 @@ def test_ten_thousand_mutated_messages_do_no_harm(tmp_path: Path) -> None:
         joins: grpc.UnaryUnaryMultiCallable[bytes, bytes] = strangers.unary_unary("/fism.v1.Federation/Join")
         rounds: grpc.StreamStreamMultiCallable[bytes, bytes] = strangers.stream_stream("/fism.v1.Federation/Round")
         wish = pb.JoinRequest(
-            protocol=PROTOCOL, name="c1", rows=7, columns=5, shards=1, token=b"t" * 16
+            protocol=PROTOCOL, name="c1", rows=7, columns=5, virtual_clients=1, token=b"t" * 16
         ).SerializeToString()
         first = pb.ClientMessage(opening=pb.Opening(token=b"t" * 16)).SerializeToString()
         sizes = []
@@ -271,9 +280,9 @@ def test_ten_thousand_mutated_messages_do_no_harm(tmp_path: Path) -> None:
         answer = double.right_answer(order)
         for _ in range(700):
             for message in (mutated(answer.SerializeToString(), rng) for _ in range(3)):
-                if not is_as_good_as_right(message, answer.reply):
+                if not is_as_good_as_right(message, answer.answer):
                     double.send(message)
-            for _ in range(3):  # so that it is put out, whatever became of the others
+            for _ in range(3):  # so that it is excluded, whatever became of the others
                 double.send(b"\xff")
             double.drain()
             double.open()

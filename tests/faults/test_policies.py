@@ -1,4 +1,4 @@
-"""What `limits.absent` decides when a client stays away."""
+"""What `limits.on_absence` decides when a client stays away."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fism
+from fism_common.wire.pb import federation_pb2 as pb
 
 from ..federation.harness import (
     Federation,
@@ -31,8 +32,8 @@ from ..federation.harness import (
 )
 from .double import Double
 
-CONTINUE = ("--set", 'limits.absent="continue"', "--set", "limits.absence=0.5")
-STOP = ("--set", 'limits.absent="stop"', "--set", "limits.absence=0.5")
+CONTINUE = ("--set", 'limits.on_absence="continue"', "--set", "limits.absence_seconds=0.5")
+STOP = ("--set", 'limits.on_absence="stop"', "--set", "limits.absence_seconds=0.5")
 
 
 def without(given: Federation, left_out: dict[int, int]) -> fism.Result:
@@ -47,9 +48,9 @@ def without(given: Federation, left_out: dict[int, int]) -> fism.Result:
     return given.solve(shards, rounds=given.rounds - k + 1, first_round=k, start=x)
 
 
-def left_out(out: Path) -> dict[str, int]:
+def dropped(out: Path) -> dict[str, int]:
     """Return whom a run went on without, and from which round on."""
-    return dict(facts(out, "SELECT name, left_out FROM clients WHERE left_out IS NOT NULL ORDER BY left_out"))
+    return dict(facts(out, "SELECT name, dropped FROM clients WHERE dropped IS NOT NULL ORDER BY dropped"))
 
 
 def assert_ends_as(out: Path, expected: fism.Result) -> None:
@@ -71,13 +72,13 @@ def test_run_goes_on_without_clients_that_stay_away(tmp_path: Path) -> None:
             before = rounds_done(out)
             until(lambda before=before: rounds_done(out) > before + 20)  # type: ignore[misc]
             running_clients[name].kill()
-            running.wait_for(rf"without: away for over 0.5 s; . clients and \d+ rows are left client={name}")
+            running.wait_for(rf"dropped: absent for over 0.5 s; . clients and \d+ rows are left client={name}")
         code, _, said = end(client(running.address, "c1", given.files[1]))
         assert code == 3
-        assert f"'c1' was away too long: the run went on without it in round {left_out(out)['c1']}" in said
+        assert f"'c1' was absent for too long: it was dropped in round {dropped(out)['c1']}" in said
         assert [end(running_clients[name])[0] for name in ("c0", "c2")] == [0, 0]
         assert running.end() == 0
-    rounds = left_out(out)
+    rounds = dropped(out)
     assert list(rounds) == ["c1", "c3"]
     assert_ends_as(out, without(given, {1: rounds["c1"], 3: rounds["c3"]}))
     assert [one["name"] for one in json.loads((out / "summary.json").read_text())["clients"]] == ["c0", "c2"]
@@ -86,7 +87,7 @@ def test_run_goes_on_without_clients_that_stay_away(tmp_path: Path) -> None:
 def test_client_that_is_back_in_time_stays_in(tmp_path: Path) -> None:
     """Nothing is left out, and no byte changes."""
     given, out = federation(tmp_path, 2, rounds=2500), tmp_path / "run"
-    patient = ("--set", 'limits.absent="continue"', "--set", "limits.absence=30")
+    patient = ("--set", 'limits.on_absence="continue"', "--set", "limits.absence_seconds=30")
     with server(given.config, out, *patient) as running, clients(running.address, given) as running_clients:
         until(lambda: rounds_done(out) > 20)
         running_clients["c1"].kill()
@@ -102,16 +103,16 @@ def test_client_that_is_back_in_time_stays_in(tmp_path: Path) -> None:
 def test_local_run_goes_on_without_a_dead_client_if_it_is_told_to(policy: str, tmp_path: Path) -> None:
     """Else it ends, and says how to go on: nobody would start the client again."""
     given, out = federation(tmp_path, 2, rounds=20_000), tmp_path / "run"
-    limits = ("--set", f'limits.absent="{policy}"', "--set", "limits.absence=0.5")
+    limits = ("--set", f'limits.on_absence="{policy}"', "--set", "limits.absence_seconds=0.5")
     process = popen("run", given.config, "--out", out, *limits)
     until(lambda: rounds_done(out) > 20)
     os.kill(children(process.pid)[1], signal.SIGKILL)
     code, _, said = end(process)
-    assert "client-0002 was ended by SIGKILL" in said
+    assert "client-0002 was killed by SIGKILL" in said
     if policy == "continue":
-        assert (code, list(left_out(out))) == (0, ["client-0002"])
+        assert (code, list(dropped(out))) == (0, ["client-0002"])
     else:
-        assert (code, f"go on with fism run --resume {out}" in said) == (4, True)
+        assert (code, f"resume with fism run --resume {out}" in said) == (4, True)
 
 
 def test_change_of_clients_survives_the_server(tmp_path: Path) -> None:
@@ -122,15 +123,15 @@ def test_change_of_clients_survives_the_server(tmp_path: Path) -> None:
         with clients(address, given) as running_clients:
             until(lambda: rounds_done(out) > 20)
             running_clients["c0"].kill()
-            running.wait_for("without: away")
+            running.wait_for("dropped: absent")
             running.process.kill()
-            with resumed(out, "--set", "limits.absence=30", listen=address) as again:
+            with resumed(out, "--set", "limits.absence_seconds=30", listen=address) as again:
                 code, _, said = end(client(address, "c0", given.files[0]))
                 assert code == 3
-                assert "the run went on without it" in said
+                assert "it was dropped" in said
                 assert [end(running_clients[name])[0] for name in ("c1", "c2")] == [0, 0]
                 assert again.end() == 0
-    assert_ends_as(out, without(given, {0: left_out(out)["c0"]}))
+    assert_ends_as(out, without(given, {0: dropped(out)["c0"]}))
 
 
 def test_run_without_anybody_left_stops(tmp_path: Path) -> None:
@@ -140,8 +141,8 @@ def test_run_without_anybody_left_stops(tmp_path: Path) -> None:
         until(lambda: rounds_done(out) > 20)
         running_clients["c0"].kill()
         assert running.end() == 4
-        running.wait_for("error: c0 away for over 0.5 s, and no client is left; go on with fism server --resume")
-    assert left_out(out) == {}
+        running.wait_for("error: c0 absent for over 0.5 s, and no client is left; continue with fism server --resume")
+    assert dropped(out) == {}
 
 
 def test_stopped_run_is_resumed_to_the_same_bytes(tmp_path: Path) -> None:
@@ -151,12 +152,15 @@ def test_stopped_run_is_resumed_to_the_same_bytes(tmp_path: Path) -> None:
         until(lambda: rounds_done(out) > 20)
         running_clients["c1"].kill()
         assert running.end() == 4
-        running.wait_for("error: c1 away for over 0.5 s, and limits.absent says to stop; go on with")
+        running.wait_for("error: c1 absent for over 0.5 s, and limits.on_absence is stop; continue with")
         code, _, said = end(running_clients["c0"])
         assert code == 4
-        assert "the server stopped the run: others are away; its coordinator knows more" in said
+        assert "the server stopped the run: other clients are absent; ask its coordinator for details" in said
         assert "c1" not in said
-    with resumed(out, "--set", 'limits.absent="wait"') as running, clients(running.address, given) as running_clients:
+    with (
+        resumed(out, "--set", 'limits.on_absence="wait"') as running,
+        clients(running.address, given) as running_clients,
+    ):
         assert [end(one)[0] for one in running_clients.values()] == [0, 0]
         assert running.end() == 0
     assert_same_bytes(out, given.solve())
@@ -166,7 +170,7 @@ def test_stopped_run_is_resumed_to_the_same_bytes(tmp_path: Path) -> None:
 def test_client_that_is_put_out_is_not_waited_for(tmp_path: Path) -> None:
     """With "continue" the run goes on at once, however long an absence may be."""
     given, out = federation(tmp_path, 2), tmp_path / "run"
-    patient = ("--set", 'limits.absent="continue"', "--set", "limits.absence=1000")
+    patient = ("--set", 'limits.on_absence="continue"', "--set", "limits.absence_seconds=1000")
     with server(given.config, out, *patient) as running:
         honest, double = client(running.address, "c0", given.files[0]), Double(running.address, "c1", given.files[1])
         double.open()
@@ -184,8 +188,8 @@ def test_client_lost_in_the_closing_exchange_leaves_the_model_as_it_is(tmp_path:
     with server(given.config, out, *CONTINUE) as running:
         honest, double = client(running.address, "c0", given.files[0]), Double(running.address, "c1", given.files[1])
         double.open()
-        while (message := double.receive()).HasField("order"):
-            double.send(double.right_answer(message.order))
+        while (asked := double.receive().question).kind == pb.Question.PASS:
+            double.send(double.right_answer(asked))
         double.close()
         assert (end(honest)[0], running.end()) == (0, 0)
     expected = given.solve()
@@ -202,16 +206,16 @@ def test_model_that_had_settled_stays_when_the_closing_exchange_is_resumed(tmp_p
         doubles = [Double(running.address, f"c{i}", given.files[i]) for i in range(2)]
         for one in doubles:
             one.open()
-        while (message := doubles[0].receive()).HasField("order"):
-            for order, one in zip((message.order, doubles[1].receive().order), doubles, strict=True):
-                one.send(one.right_answer(order))
+        while (asked := doubles[0].receive().question).kind == pb.Question.PASS:
+            for question, one in zip((asked, doubles[1].receive().question), doubles, strict=True):
+                one.send(one.right_answer(question))
         doubles[1].close()
-        running.wait_for("without: away")
+        running.wait_for("dropped: absent")
         running.process.kill()
         doubles[0].close()
     rounds = rounds_done(out) - 1
     assert rounds < 400
-    with resumed(out, "--set", "limits.absence=30") as running:
+    with resumed(out, "--set", "limits.absence_seconds=30") as running:
         assert end(client(running.address, "c0", given.files[0]))[0] == 0
         assert running.end() == 0
     expected = given.solve(rounds=rounds)
@@ -229,10 +233,10 @@ def test_answer_to_an_abandoned_attempt_is_not_used(tmp_path: Path) -> None:
             one.open()
         for _ in range(3):
             for one in (double, other):
-                one.send(one.right_answer(one.receive().order))
-        first = double.receive().order
+                one.send(one.right_answer(one.receive().question))
+        first = double.receive().question
         other.close()
-        second = double.receive().order
+        second = double.receive().question
         assert (second.round, second.attempt, second.x, second.h) == (4, 2, first.x, first.h)
         assert second.weight == first.weight * 10 / 3
         double.send(double.right_answer(first))
@@ -241,7 +245,7 @@ def test_answer_to_an_abandoned_attempt_is_not_used(tmp_path: Path) -> None:
         assert running.end() == 0
         double.close()
     assert_ends_as(out, without(given, {1: 4}))
-    assert [kind for kind, _ in events(out)] == ["lost", "without", "late"]
+    assert [kind for kind, _ in events(out)] == ["lost", "dropped", "late"]
 
 
 @pytest.mark.long
@@ -249,7 +253,7 @@ def test_waiting_is_said_every_thirty_seconds(tmp_path: Path) -> None:
     """The default: the run waits, long after `absence`, and says for whom and for how long."""
     given, out = federation(tmp_path, 2, rounds=100_000), tmp_path / "run"
     with (
-        server(given.config, out, "--set", "limits.absence=0.5") as running,
+        server(given.config, out, "--set", "limits.absence_seconds=0.5") as running,
         clients(running.address, given) as running_clients,
     ):
         until(lambda: rounds_done(out) > 20)
@@ -286,5 +290,5 @@ def test_events_are_told(tmp_path: Path) -> None:
 def test_every_policy_can_be_configured(policy: str, tmp_path: Path) -> None:
     """And none of them disturbs a run in which nothing happens."""
     given = federation(tmp_path, 1)
-    done = fism_command("run", given.config, "--out", tmp_path / "run", "--set", f'limits.absent="{policy}"')
+    done = fism_command("run", given.config, "--out", tmp_path / "run", "--set", f'limits.on_absence="{policy}"')
     assert done.returncode == 0, done.stderr

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fism_server.archive.reader import load
-from fism_server.archive.writer import FILE, Store
+from fism_server.archive.writer import Archive
 
 from ..federation.harness import (
     assert_same_bytes,
@@ -58,17 +58,19 @@ SAVING = """
 import sys
 from pathlib import Path
 import numpy as np
-from fism_server.algorithm.rounds import Record, State
-from fism_server.archive.writer import Store
+from fism_server.algorithm.methods.fism import FismState
+from fism_server.algorithm.record import Record
+from fism_server.archive.writer import Archive
 
-store = Store.create(Path(sys.argv[1]), {})
-state = State.at(1, np.zeros(300_000))
-store.begin([], state)
+archive = Archive.create(Path(sys.argv[1]), {})
+progress = FismState.at(1, np.zeros(300_000))
+archive.begin([], progress.state())
 print("saving", flush=True)
 while True:
-    state.advance(Record(state.round, 1.0, 1.0, 0.0, 0.0, 0.0), np.full(300_000, float(state.round + 1)))
-    store._due = 0.0
-    store.add(state.last, 0.0, [], state)
+    k = progress.round
+    progress.advance(Record(k, 1.0, 1.0, 0.0, 0.0, 0.0), np.full(300_000, float(k + 1)))
+    archive._due = 0.0
+    archive.add(progress.last, 0.0, [], [], progress.state)
 """
 
 
@@ -84,19 +86,20 @@ def test_server_killed_inside_a_transaction_leaves_a_whole_state(tmp_path: Path)
         time.sleep(rng.uniform(0.05, 0.25))  # any moment
         process.kill()
         process.communicate()
-        store = Store.open(folder)
-        rounds = [round_ for (round_,) in store.database.execute("SELECT round FROM rounds ORDER BY round")]
-        store.database.execute(
+        archive = Archive.open(folder)
+        execute = archive.database.connection.execute
+        rounds = [round_ for (round_,) in execute("SELECT round FROM rounds ORDER BY round")]
+        execute(
             "INSERT INTO clients VALUES (0, 'a', 1, 1, 1, x'', NULL)"  # a run with clients has a state
         )
-        state = load(store.database, folder / FILE).state
-        store.close()
+        state = load(archive.database).state
+        archive.close()
         assert state is not None
         k = state.round
         assert rounds == list(range(1, k))
         assert np.all(state.x == (k if k > 1 else 0))
-        assert np.all(state.gamma_sum_x == sum(range(2, k)))
-        assert np.all(state.k_sum_x == sum(j * j for j in range(2, k)))
+        assert np.all(state.vectors["gamma_sum_x"] == sum(range(2, k)))
+        assert np.all(state.vectors["k_sum_x"] == sum(j * j for j in range(2, k)))
 
 
 @pytest.fixture
@@ -119,10 +122,10 @@ def test_resuming_with_another_configuration_is_refused_with_what_differs(interr
     done = fism_command("server", "--resume", interrupted, "--set", "stop.rounds=7")
     assert done.returncode == 2
     assert "stop.rounds was 100000 and is 7" in done.stderr
-    absent = ("--set", 'limits.absent="stop"', "--set", "limits.absence=0.2")
+    absent = ("--set", 'limits.on_absence="stop"', "--set", "limits.absence_seconds=0.2")
     done = fism_command("server", config, "--resume", interrupted, "--listen", "127.0.0.1:0", *absent)
     assert done.returncode == 4
-    assert "c0, c1 away for over 0.2 s, and limits.absent says to stop" in done.stderr
+    assert "c0, c1 absent for over 0.2 s, and limits.on_absence is stop" in done.stderr
 
 
 def test_resuming_with_other_rows_is_refused(interrupted: Path) -> None:
@@ -144,13 +147,13 @@ def test_what_cannot_be_resumed_is_told(interrupted: Path, tmp_path: Path) -> No
     with resumed(interrupted) as running:
         done = fism_command("server", "--resume", interrupted, "--listen", "127.0.0.1:0")
         assert done.returncode == 2
-        assert f"another server runs in {interrupted}" in done.stderr
+        assert f"another server is running in {interrupted}" in done.stderr
         running.process.kill()
     for arguments, reason in (
         (("--resume", tmp_path), "there is no run to resume"),
-        (("--resume", interrupted, "--out", tmp_path / "x"), "give one of them"),
+        (("--resume", interrupted, "--out", tmp_path / "x"), "give only one of them"),
         ((), "give the run's TOML file, or --resume"),
-        ((tmp_path / "run.toml", "--out", interrupted), "go on with it by --resume"),
+        ((tmp_path / "run.toml", "--out", interrupted), "resume it with --resume"),
     ):
         done = fism_command("server", *arguments)
         assert done.returncode == 2
@@ -194,16 +197,14 @@ def test_clients_are_not_told_why_a_run_failed_at_the_server(tmp_path: Path) -> 
     """It may tell of H; the coordinator is told."""
     given = federation(tmp_path, 1)
     (tmp_path / "own.py").write_text(OWN)
-    text = given.config.read_text().replace(
-        'objective = "elastic-net"\nl1 = 0.25\nl2 = 1.5', 'objective = "own:Secret"'
-    )
+    text = given.config.read_text().replace('kind = "elastic-net"\nl1 = 0.25\nl2 = 1.5', 'kind = "own:Secret"')
     given.config.write_text(text)
     with server(given.config, tmp_path / "run") as running:
         code, _, said = end(client(running.address, "c0", given.files[0]))
         assert running.end() == 4
         running.wait_for("error: round 1 overflowed .*H = inf")
     assert code == 4
-    assert "the server stopped the run: it failed; its coordinator knows more" in said
+    assert "the server stopped the run: it failed; ask its coordinator for details" in said
     assert "inf" not in said
 
 

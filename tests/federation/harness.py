@@ -35,9 +35,9 @@ start = "random"
 seed = 7
 [inner]
 loss = "{loss}"
-constraint = {{ box = [-2.0, 2.0] }}
+constraint = {{ kind = "box", lo = -2.0, hi = 2.0 }}
 [outer]
-objective = "elastic-net"
+kind = "elastic-net"
 l1 = 0.25
 l2 = 1.5
 [steps]

@@ -26,14 +26,14 @@ clients = ["north", "east", "south"]
 start = "random"
 [inner]
 loss = "logistic"
-constraint = { box = [-5.0, 5.0] }
+constraint = { kind = "box", lo = -5.0, hi = 5.0 }
 [data]
 standardise = true
 intercept = true
 missing = "mean"
 levels = { ward = ["A", "B", "C"] }
 [outer]
-objective = "elastic-net"
+kind = "elastic-net"
 l1 = 0.5
 l2 = 1.0
 [steps]
@@ -146,7 +146,7 @@ def test_client_with_other_columns_is_refused_with_a_table(folder: Path) -> None
         until(lambda: present(folder / "run") == ["north"])
         code, _, said = end(client(running.address, "east", folder / "east.csv", *HOW))
         assert code == 3
-        assert "'east' has other columns than this federation:" in said
+        assert "the columns of 'east' differ from this federation's:" in said
         assert re.search(r"age +number +text, its levels not listed", said)
         assert re.search(r"seen +number +-", said)
         assert re.search(r"last_seen +- +number", said)
@@ -208,7 +208,7 @@ def test_damaged_scaling_is_noticed(folder: Path) -> None:
     database.close()
     done = fism_command("server", "--resume", folder / "run")
     assert done.returncode == 4
-    assert "is damaged (the scaling of its columns is not as it was written)" in done.stderr
+    assert "is damaged (the scaling of its columns has a wrong checksum)" in done.stderr
 
 
 def test_intercept_is_left_out_of_the_1_norm(folder: Path) -> None:
@@ -262,9 +262,9 @@ def test_vectors_need_an_order_of_named_columns(folder: Path) -> None:
     """Else they would belong to whichever columns the first client has first."""
     np.save(folder / "anchor.npy", np.zeros(6))
     text = CONFIG.replace(
-        'objective = "elastic-net"\nl1 = 0.5\nl2 = 1.0', 'objective = "squared-distance"\nanchor = "anchor.npy"'
+        'kind = "elastic-net"\nl1 = 0.5\nl2 = 1.0', 'kind = "squared-distance"\nanchor = "anchor.npy"'
     )
     (folder / "tables.toml").write_text(text)
     done = fism_command("run", folder / "tables.toml", "--out", folder / "run")
     assert done.returncode == 3
-    assert "its coordinator must list them (data.features)" in done.stderr
+    assert "must list them (data.features)" in done.stderr

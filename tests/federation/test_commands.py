@@ -29,25 +29,38 @@ def test_any_key_can_be_overridden(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("steps.gamma=fast", r"run.toml: steps.gamma: .*number.*'fast'"),
+        ("steps.gamma=fast", r"run.toml: steps: the step gamma must be a number, not 'fast'"),
         ("steps.gamma=-1", r"run.toml: steps: the step gamma must be above 0"),
-        ("steps.delta=1", r"run.toml: steps.delta: there is no such key"),
+        (
+            "steps.delta=1",
+            r"run.toml: steps: the step rule 'power' has no parameter 'delta'; it takes gamma, a, lambda, b",
+        ),
         ("federation.clients=0", r"run.toml: federation.clients.*greater than 0"),
         ('federation.clients=["a","a"]', r"must not name the same client twice"),
         ('federation.start="middle"', r'federation.start: must be "zero", "random" or the path of an .npy file'),
-        ("inner.constraint={box=[2,-2]}", r"inner.constraint: the box is empty"),
-        ("inner.constraint={}", r"inner.constraint: give exactly one of box, ball, simplex and l1-ball"),
-        ('inner.constraint={ball={radius=1,center="none.npy"}}', r"inner.constraint: center: cannot read .*none.npy"),
+        ('inner.constraint={kind="box",lo=2,hi=-2}', r"inner.constraint: the box is empty"),
+        ("inner.constraint={}", r"inner.constraint.kind: is missing"),
+        ('inner.constraint="cone"', r"inner.constraint: there is no constraint 'cone'; there are box, ball, simplex"),
+        ('inner.constraint={kind="box",lo=0}', r"inner.constraint: the constraint 'box' needs the parameter 'hi'"),
+        ('method="ir-ig"', r"method: a server cannot run 'ir-ig': it evaluates H where the rows are; use fism.solve"),
+        ('method="sgd"', r"method: there is no method 'sgd'; there are fism"),
+        ('participation="sample"', r"participation: there is no participation 'sample'; there are all"),
+        ('aggregation={kind="open",least=3}', r"aggregation: the aggregation 'open' has no parameter least"),
+        ('pass.order="shuffled"', r"pass.order: .*'fixed'"),
+        (
+            'inner.constraint={kind="ball",radius=1,center="none.npy"}',
+            r"inner.constraint: center: cannot read .*none.npy",
+        ),
         ('inner.loss="logit"', r"inner.loss: there is no loss 'logit'; there are logistic"),
-        ('inner.loss={name="huber",tau=1}', r"inner.loss: the loss 'huber' has no parameter 'tau'"),
-        ('outer.objective="l2"', r"outer: there is no objective 'l2'; there are squared-norm"),
-        ("outer.l3=1", r"outer: the objective 'elastic-net' has the keys \['l1', 'l2'\]"),
+        ('inner.loss={kind="huber",tau=1}', r"inner.loss: the loss 'huber' has no parameter 'tau'"),
+        ('outer.kind="l2"', r"outer: there is no objective 'l2'; there are squared-norm"),
+        ("outer.l3=1", r"outer: the objective 'elastic-net' has no parameter 'l3'; it takes l1, l2"),
         ("outer.l2=0", r"outer: l2 .*strongly convex.* must be above 0"),
         ("stop.rounds=0", r"run.toml: stop.rounds: .*greater than 0"),
-        ('limits.absent="never"', r"limits.absent: .*'wait'.*'never'"),
+        ('limits.on_absence="never"', r"limits.on_absence: .*'wait'.*'never'"),
         ("local.shards=[]", r"local.shards: .*at least 1"),
         ('local.shards=["none.npz"]', r"local.shards: there is no file .*none.npz"),
-        ("steps", r"--set wants KEY=VALUE"),
+        ("steps", r"--set needs KEY=VALUE"),
     ],
 )
 def test_wrong_configuration_is_refused_with_file_key_and_what_is_allowed(
@@ -77,7 +90,7 @@ def test_start_and_bounds_come_from_files_beside_the_configuration(tmp_path: Pat
     lo, hi, start = -np.linspace(1, 2, 5), np.linspace(0.5, 3, 5), np.full(5, 0.25)
     for name, vector in (("lo", lo), ("hi", hi), ("start", start)):
         np.save(tmp_path / f"{name}.npy", vector)
-    box = 'inner.constraint={box={lo="lo.npy",hi="hi.npy"}}'
+    box = 'inner.constraint={kind="box",lo="lo.npy",hi="hi.npy"}'
     done = fism_command(
         "run", given.config, "--out", tmp_path / "run", "--set", box, "--set", 'federation.start="start.npy"', "-q"
     )
@@ -111,7 +124,7 @@ def test_own_loss_and_outer_objective_come_from_a_local_file(tmp_path: Path) -> 
     given = federation(tmp_path, 2)
     (tmp_path / "mine.py").write_text(OWN)
     text = given.config.read_text().replace('"logistic"', '"mine:smooth_absolute"')
-    text = text.replace('objective = "elastic-net"\nl1 = 0.25\nl2 = 1.5', 'objective = "mine:Scaled"\nscale = 2.0')
+    text = text.replace('kind = "elastic-net"\nl1 = 0.25\nl2 = 1.5', 'kind = "mine:Scaled"\nscale = 2.0')
     given.config.write_text(text)
     done = fism_command("run", given.config, "--out", tmp_path / "run", "--json")
     assert done.returncode == 0, done.stderr
@@ -141,7 +154,7 @@ def test_client_without_what_it_needs_is_told_so() -> None:
     assert "name: is missing" in done.stderr
     done = fism_command("client", "--server", "127.0.0.1:1", "--name", "a")
     assert done.returncode == 2
-    assert "give either data, a file, or query, in SQL" in done.stderr
+    assert "give either data (a file) or query (SQL)" in done.stderr
 
 
 def test_rows_held_out_are_not_trained_on_and_are_counted(tmp_path: Path) -> None:

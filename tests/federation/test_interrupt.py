@@ -17,6 +17,7 @@ from fism_client.data.matrix import Matrix
 from fism_client.data.readers.arrays import read_npz
 from fism_client.session.participant import Participant
 from fism_client.session.session import Session
+from fism_common.wire.pb import federation_pb2 as pb
 
 from ..faults.double import Double
 from .harness import (
@@ -68,7 +69,7 @@ def test_interrupted_run_saves_its_state_and_ends_its_clients(tmp_path: Path) ->
     code, _, said = end(process)
     assert time.monotonic() - began < 10
     assert code == 130
-    assert f"what the run had done is saved in {tmp_path / 'run'}" in said
+    assert f"the run's state is saved in {tmp_path / 'run'}" in said
     assert not any(alive(pid) for pid in clients)
     with sqlite3.connect(tmp_path / "run/run.sqlite") as database:
         (round_,), (last,) = (
@@ -115,7 +116,7 @@ def test_finished_run_stays_finished_when_its_end_is_interrupted(tmp_path: Path)
     with server(given.config, out) as running:
         double = Double(running.address, "c0", given.files[0])
         double.open()
-        until_closing(double)
+        until_solution(double)
         until((out / "summary.json").exists)
         interrupt(running.process)
         assert running.end() == 0
@@ -127,7 +128,7 @@ def test_finished_run_stays_finished_when_its_end_is_interrupted(tmp_path: Path)
 def test_failed_run_says_why_when_its_end_is_interrupted(tmp_path: Path) -> None:
     """And not that it was interrupted."""
     given, out = federation(tmp_path, 2, rounds=LONG), tmp_path / "run"
-    stop = ("--set", 'limits.absent="stop"', "--set", "limits.absence=0.5")
+    stop = ("--set", 'limits.on_absence="stop"', "--set", "limits.absence_seconds=0.5")
     with server(given.config, out, *stop) as running:
         slow, lost = (Double(running.address, f"c{i}", given.files[i]) for i in range(2))
         for one in (slow, lost):
@@ -137,20 +138,20 @@ def test_failed_run_says_why_when_its_end_is_interrupted(tmp_path: Path) -> None
         until(lambda: ("stopped", "") in events(out))
         interrupt(running.process)
         assert running.end() == 4
-        running.wait_for("error: c1 away for over 0.5 s, and limits.absent says to stop")
+        running.wait_for("error: c1 absent for over 0.5 s, and limits.on_absence is stop")
         slow.close()
 
 
 def test_client_that_comes_after_the_solution_gets_it(tmp_path: Path) -> None:
     """A new process of one that had answered, while the server waits for another one to hang up."""
     given, out = federation(tmp_path, 2), tmp_path / "run"
-    with server(given.config, out, "--set", "limits.grace=60") as running:
+    with server(given.config, out, "--set", "limits.shutdown_seconds=60") as running:
         slow, gone = (Double(running.address, f"c{i}", given.files[i]) for i in range(2))
         for one in (slow, gone):
             one.open()
-        closings = threading.Thread(target=until_closing, args=[slow])
+        closings = threading.Thread(target=until_solution, args=[slow])
         closings.start()
-        until_closing(gone)
+        until_solution(gone)
         closings.join()
         until((out / "summary.json").exists)
         gone.close()
@@ -162,11 +163,12 @@ def test_client_that_comes_after_the_solution_gets_it(tmp_path: Path) -> None:
         slow.close()
 
 
-def until_closing(double: Double) -> None:
-    """Answer all orders and the solution, and do not hang up."""
-    while (message := double.receive()).HasField("order"):
-        double.send(double.right_answer(message.order))
-    double.send(double.right_closing(message.closing))
+def until_solution(double: Double) -> None:
+    """Answer all questions, the solution included, and do not hang up."""
+    asked = pb.Question()
+    while asked.kind != pb.Question.SOLUTION:
+        asked = double.receive().question
+        double.send(double.right_answer(asked))
 
 
 def test_client_that_comes_back_to_an_interrupted_server_hears_goodbye(tmp_path: Path) -> None:

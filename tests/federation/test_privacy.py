@@ -9,7 +9,7 @@ import grpc
 import numpy as np
 
 import fism
-from fism_common.wire.codec import PROTOCOL
+from fism_common.joining import PROTOCOL
 from fism_common.wire.pb import federation_pb2 as pb
 from fism_common.wire.pb import federation_pb2_grpc as rpc
 
@@ -18,31 +18,27 @@ from .tap import Tap
 
 # All that a server can say to a client, and all that a client can say back. A new field needs a place here.
 WORDS = {
-    "JoinReply": ["run_id", "token", "loss", "set", "round", "recipe", "version"],
+    "JoinReply": ["run_id", "token", "loss", "constraint", "round", "recipe", "version"],
+    "Variant": ["kind", "numbers", "vectors"],
     "Recipe": ["features", "levels", "unknown", "missing", "fill", "intercept", "standardise"],
     "Levels": ["level"],
-    "Loss": ["name", "parameters"],
-    "Set": ["box", "ball", "simplex", "l1_ball"],
-    "Box": ["lo", "hi"],
-    "Ball": ["radius", "has_center"],
-    "Simplex": ["total"],
-    "L1Ball": ["radius"],
-    "ServerMessage": ["setup", "order", "closing", "refused", "goodbye", "measure"],
-    "Measure": ["attempt"],
-    "Setup": ["offset", "lo", "hi", "center", "mean", "rest", "spread"],
-    "Order": ["round", "attempt", "gamma", "weight", "offset", "x", "h", "evaluate"],
-    "Closing": ["offset", "x"],
-    "Refused": ["round", "reason", "put_out"],
+    "ServerMessage": ["setup", "question", "refused", "goodbye"],
+    "Setup": ["offset", "vectors"],
+    "Question": ["number", "attempt", "kind", "round", "gamma", "weight", "offset", "x", "h", "evaluate"],
+    "Refused": ["round", "reason", "excluded"],
     "Goodbye": ["finished", "reason"],
     "StatusReply": ["run_id", "round", "clients_present", "clients_expected"],
-    "JoinRequest": ["protocol", "name", "rows", "columns", "shards", "token", "schema", "version", "probe"],
+    "JoinRequest": [
+        *("protocol", "name", "rows", "columns", "virtual_clients", "token", "schema", "version", "dry_run"),
+    ],
     "Column": ["name", "kind"],
-    "ClientMessage": ["opening", "reply", "closed", "leaving", "moments"],
-    "Moments": ["attempt", "offset", "count", "mean", "rest", "squares"],
+    "ClientMessage": ["opening", "answer", "leaving"],
     "Opening": ["token", "shard_digest"],
-    "Reply": ["round", "attempt", "inner", "seconds", "offset", "x", "evaluation"],
+    "Answer": [
+        *("number", "attempt", "seconds", "inner", "offset", "x", "g", "count", "mean", "rest", "squares"),
+        "evaluation",
+    ],
     "Evaluation": ["rows", "right", "loss"],
-    "Closed": ["inner", "evaluation"],
     "Leaving": ["reason"],
     "StatusRequest": ["token"],
 }
@@ -80,7 +76,7 @@ def test_every_byte_that_a_client_receives_is_accounted_for(tmp_path: Path) -> N
     anchor = np.array([0.123456789, -0.987654321, 0.555444333, 1.112223334, -1.357924680])
     text = given.config.read_text()
     text = text.replace(
-        'objective = "elastic-net"\nl1 = 0.25\nl2 = 1.5', f'objective = "squared-distance"\nanchor = {anchor.tolist()}'
+        'kind = "elastic-net"\nl1 = 0.25\nl2 = 1.5', f'kind = "squared-distance"\nanchor = {anchor.tolist()}'
     )
     given.config.write_text(text)
     with server(given.config, tmp_path / "run") as running:
@@ -88,7 +84,7 @@ def test_every_byte_that_a_client_receives_is_accounted_for(tmp_path: Path) -> N
         with grpc.insecure_channel(running.address) as channel:
             stub = rpc.FederationStub(channel)
             joined_first = stub.Join(
-                pb.JoinRequest(protocol=PROTOCOL, name="b", rows=7, columns=5, shards=1), timeout=10
+                pb.JoinRequest(protocol=PROTOCOL, name="b", rows=7, columns=5, virtual_clients=1), timeout=10
             )
             status = stub.Status(pb.StatusRequest(token=joined_first.token), timeout=10)
         clients = [client(tap.address, "a", given.files[0]), client(running.address, "b", given.files[1])]
@@ -99,30 +95,38 @@ def test_every_byte_that_a_client_receives_is_accounted_for(tmp_path: Path) -> N
     joined, *rest = messages(connection)
 
     reply = pb.JoinReply.FromString(joined)
-    public = pb.JoinReply(run_id=reply.run_id, token=reply.token, loss=pb.Loss(name="logistic"))
-    public.set.box.lo, public.set.box.hi = -2.0, 2.0
+    public = pb.JoinReply(run_id=reply.run_id, token=reply.token, loss=pb.Variant(kind="logistic"))
+    public.constraint.CopyFrom(pb.Variant(kind="box", numbers={"lo": -2.0, "hi": 2.0}))
     public.recipe.unknown, public.recipe.missing, public.version = "refuse", "refuse", fism.__version__
-    assert joined == public.SerializeToString()
+    assert reply == public
+    assert len(joined) == len(public.SerializeToString())  # no unknown field; maps have no order
 
-    orders = [message for message in map(pb.ServerMessage.FromString, rest) if message.HasField("order")]
+    passes = [
+        message
+        for message in map(pb.ServerMessage.FromString, rest)
+        if message.HasField("question") and message.question.kind == pb.Question.PASS
+    ]
     expected = [
         pb.ServerMessage(
-            order=pb.Order(
-                round=k,
+            question=pb.Question(
+                number=k,
                 attempt=1,
+                kind=pb.Question.PASS,
+                round=k,
                 gamma=0.3 / k**0.7,
                 weight=0.8 / k**0.2 / 10,
-                x=message.order.x,
-                h=(np.frombuffer(message.order.x) - anchor).tobytes(),
+                x=message.question.x,
+                h=(np.frombuffer(message.question.x) - anchor).tobytes(),
             )
         )
-        for k, message in enumerate(orders, start=1)
+        for k, message in enumerate(passes, start=1)
     ]
     with np.load(tmp_path / "run/model.npz") as model:
-        closing = pb.ServerMessage(closing=pb.Closing(x=model["x"].tobytes()))
+        solved = pb.Question(number=7, attempt=1, kind=pb.Question.SOLUTION, round=6, x=model["x"].tobytes())
     goodbye = pb.ServerMessage(goodbye=pb.Goodbye(finished=True, reason="the run is finished"))
-    assert rest == [message.SerializeToString() for message in (*expected, closing, goodbye)]
-    assert len(orders) == 6
+    solution = pb.ServerMessage(question=solved)
+    assert rest == [message.SerializeToString() for message in (*expected, solution, goodbye)]
+    assert len(passes) == 6
 
     for secret in [*anchor, *-anchor]:
         for place in (connection, status.SerializeToString()):

@@ -11,7 +11,7 @@ import grpc
 import numpy as np
 import pytest
 
-from fism_common.wire.codec import PROTOCOL
+from fism_common.joining import PROTOCOL
 from fism_common.wire.pb import federation_pb2 as pb
 from fism_common.wire.pb import federation_pb2_grpc as rpc
 
@@ -53,7 +53,7 @@ def test_name_that_stays_taken_is_refused(tmp_path: Path) -> None:
         running.wait_for("waiting for b")
         exit_code, _, said = end(client(running.address, "a", given.files[0]))
         assert exit_code == 3
-        assert "'a' is connected already" in said
+        assert "'a' is already connected" in said
         first.kill()
         first.communicate()
 
@@ -61,14 +61,14 @@ def test_name_that_stays_taken_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "code", "reason"),
     [
-        ({"protocol": 99}, "FAILED_PRECONDITION", "version 99.*version 2.*same version of fism"),
+        ({"protocol": 99}, "FAILED_PRECONDITION", "version 99.*version 3.*same version of fism"),
         ({"name": ""}, "INVALID_ARGUMENT", "1 to 64 printable"),
         ({"name": "a\nb"}, "INVALID_ARGUMENT", "1 to 64 printable"),
-        ({"rows": 0}, "FAILED_PRECONDITION", "each shard needs a row"),
-        ({"shards": 9}, "FAILED_PRECONDITION", "each shard needs a row"),
+        ({"rows": 0}, "FAILED_PRECONDITION", "each needs a row"),
+        ({"virtual_clients": 9}, "FAILED_PRECONDITION", "each needs a row"),
         ({"columns": 0}, "FAILED_PRECONDITION", "0 columns"),
     ],
-    ids=["version", "no name", "name of two lines", "no rows", "more shards than rows", "no columns"],
+    ids=["version", "no name", "name of two lines", "no rows", "more virtual clients than rows", "no columns"],
 )
 def test_join_that_does_not_fit_gets_a_status_and_a_reason(
     change: dict[str, object], code: str, reason: str, tmp_path: Path
@@ -76,7 +76,7 @@ def test_join_that_does_not_fit_gets_a_status_and_a_reason(
     """As a client of another make would see it."""
     given = federation(tmp_path, 2)
     with server(given.config, tmp_path / "run") as running, grpc.insecure_channel(running.address) as channel:
-        request = {"protocol": PROTOCOL, "name": "a", "rows": 3, "columns": 5, "shards": 1} | change
+        request = {"protocol": PROTOCOL, "name": "a", "rows": 3, "columns": 5, "virtual_clients": 1} | change
         with pytest.raises(grpc.RpcError, match=f"(?s){code}.*{reason}"):
             rpc.FederationStub(channel).Join(pb.JoinRequest(**request), timeout=10)  # type: ignore[arg-type]
 
@@ -155,7 +155,7 @@ def test_failing_client_ends_a_local_run(tmp_path: Path) -> None:
     done = fism_command("run", given.config, "--out", tmp_path / "run")
     assert done.returncode == 3
     assert "the label of row 0 is 0" in done.stderr
-    assert "client-0002 ended with exit code 2" in done.stderr
+    assert "client-0002 exited with code 2" in done.stderr
 
 
 def test_run_is_a_database_with_its_clients(tmp_path: Path) -> None:
@@ -163,7 +163,9 @@ def test_run_is_a_database_with_its_clients(tmp_path: Path) -> None:
     given = federation(tmp_path, 2)
     assert fism_command("run", given.config, "--out", tmp_path / "run").returncode == 0
     with sqlite3.connect(tmp_path / "run/run.sqlite") as database:
-        clients = database.execute("SELECT name, rows, columns, shards, length(digest) FROM clients").fetchall()
+        clients = database.execute(
+            "SELECT name, rows, columns, virtual_clients, length(digest) FROM clients"
+        ).fetchall()
         (round_,) = database.execute("SELECT max(round) FROM state").fetchone()
     database.close()
     assert clients == [("client-0001", 3, 5, 1, 32), ("client-0002", 7, 5, 1, 32)]

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fism_client.compute.site import Worker
+from fism_client.compute.answerer import Answerer
 from fism_client.data.matrix import Matrix
 from fism_client.data.shard import Shard
 from fism_client.session.participant import Participant
 from fism_client.session.session import Session
 from fism_common.data.moments import Scaling
-from fism_common.exchange import Evaluation, Order, Reply
+from fism_common.exchange import Answer, Question, Solution
+from fism_common.problem.registry import Variant
 from fism_common.problem.sets import ConstraintSet
 from fism_common.vectors import Vector
-from fism_common.wire.terms import NamedLoss
 
 from .harness import assert_same_bytes, client, end, federation, fism_command, rounds_done, server, until
 from .tap import Tap
@@ -62,30 +62,24 @@ def test_order_without_a_list_is_by_the_bytes_of_names(tmp_path: Path) -> None:
 
 
 class Queued:
-    """A worker that answers only when the one before it in a given queue has."""
+    """An answerer that answers only when the one before it in a given queue has."""
 
-    def __init__(self, site: Worker, before: threading.Semaphore | None, after: threading.Semaphore) -> None:
-        """Take the site, and the places in the queue."""
-        self._site, self._before, self._after = site, before, after
+    def __init__(self, inside: Answerer, before: threading.Semaphore | None, after: threading.Semaphore) -> None:
+        """Take what answers, and the places in the queue."""
+        self._inside, self._before, self._after = inside, before, after
 
-    def answer(self, order: Order) -> Reply:
-        """Wait for one's turn."""
+    def answer(self, question: Question) -> Answer:
+        """Wait for its turn, but at the end."""
+        if isinstance(question, Solution):
+            return self._inside.answer(question)
         if self._before is not None:
             assert self._before.acquire(timeout=60)
-        reply = self._site.answer(order)
+        answer = self._inside.answer(question)
         self._after.release()
-        return reply
-
-    def inner(self, x: Vector) -> float:
-        """Return F_i."""
-        return self._site.inner(x)
-
-    def evaluate(self, x: Vector) -> Evaluation | None:
-        """Return nothing."""
-        return self._site.evaluate(x)
+        return answer
 
 
-def test_replies_are_added_in_federation_order_whenever_they_arrive(tmp_path: Path) -> None:
+def test_answers_are_added_in_federation_order_whenever_they_arrive(tmp_path: Path) -> None:
     """Three clients answer in the reverse of their order, every round."""
     given = federation(tmp_path, 3)
     turns = [threading.Semaphore(0) for _ in range(4)]
@@ -95,9 +89,9 @@ def test_replies_are_added_in_federation_order_whenever_they_arrive(tmp_path: Pa
             class Late(Participant):
                 """Answers in its turn."""
 
-                def worker(self, told: NamedLoss, constraint: ConstraintSet, scaling: Scaling | None) -> Queued:
-                    site = super().worker(told, constraint, scaling)
-                    return Queued(site, turns[i + 1] if i < 2 else None, turns[i])
+                def answerer(self, loss: Variant, constraint: ConstraintSet, scaling: Scaling | None) -> Queued:
+                    inside = super().answerer(loss, constraint, scaling)
+                    return Queued(inside, turns[i + 1] if i < 2 else None, turns[i])
 
             late = Late(f"c{i}", Matrix("rows", Shard.of(*given.pairs[i])))
             results[i] = Session(running.address, late).run()
@@ -120,7 +114,7 @@ def test_virtual_clients_count_as_clients(tmp_path: Path) -> None:
     rows, labels = np.tile(rows, (3, 1)) + np.arange(9)[:, None], np.tile(labels, 3)
     np.savez(given.files[0], A=rows, b=labels)
     with server(given.config, tmp_path / "one") as running:
-        assert end(client(running.address, "all", given.files[0], "--shards", 3))[0] == 0
+        assert end(client(running.address, "all", given.files[0], "--virtual-clients", 3))[0] == 0
         assert running.end() == 0
     given.pairs[:] = list(zip(np.array_split(rows, 3), np.array_split(labels, 3), strict=True))
     with np.load(tmp_path / "one/model.npz") as model:

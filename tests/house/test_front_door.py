@@ -38,9 +38,18 @@ def test_dense_rows_do_not_import_sparse_ones() -> None:
 
 def test_every_public_name_is_there() -> None:
     """The list, the lazy table and what can be fetched are one."""
-    for name in fism.__all__:
+    names = vars(fism)["__getattr__"]("__all__")
+    for name in names:
         assert getattr(fism, name).__name__ == name
-    assert set(fism.__all__) <= set(dir(fism))
+    assert (
+        {"solve", "Problem", "Logistic", "Box", "ElasticNet", "PowerSteps", "FismError"} <= set(names) <= set(dir(fism))
+    )
+
+
+def test_star_import_has_every_public_name() -> None:
+    """And nothing else."""
+    code = "before = set(globals()); from fism import *; print(sorted(set(globals()) - before - {'before'}))"
+    assert run(code) == str(sorted(vars(fism)["__getattr__"]("__all__")))
 
 
 def test_unknown_name_is_an_attribute_error() -> None:

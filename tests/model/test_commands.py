@@ -14,7 +14,7 @@ from fism.sharding import deal
 from fism_common.data.columns import Column, Kind, Recipe
 from fism_common.errors import DataError
 from fism_common.model import Fitted, write_model
-from fism_common.wire.terms import NamedLoss
+from fism_common.problem.registry import Variant
 
 from ..federation.harness import client, end, federation, fism_command, server
 
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     columns = (Column("age", Kind.NUMBER), Column("ward", Kind.TEXT))
     recipe = Recipe(features=columns, levels={"ward": ("A", "B")}, intercept=True)
     write_model(
-        tmp_path / "model", Fitted(np.array([1.0, 0.0, 100.0, -50.5]), NamedLoss("logistic", {}), recipe, None), {}
+        tmp_path / "model", Fitted(np.array([1.0, 0.0, 100.0, -50.5]), Variant("logistic", {}), recipe, None), {}
     )
     return tmp_path
 
@@ -42,7 +42,7 @@ def test_inspect_shows_what_a_client_would_use(folder: Path) -> None:
     assert told["table"][1]["levels"] == {"A": 30, "B": 30}
     assert told["storage"] == "dense uint8"
     text = fism_command("inspect", folder / "t.csv").stdout
-    assert "none: name a table's column with --label" in text
+    assert "none: give a table's label column with --label" in text
     assert "A: 30, B: 30" in text
 
 
@@ -98,7 +98,7 @@ def test_dirichlet_shards_differ_in_their_labels_and_are_seeded() -> None:
 
     assert np.std([shares(100.0, seed) for seed in range(5)]) < 0.1 < np.std([shares(0.7, seed) for seed in range(5)])
     np.testing.assert_array_equal(shares(1.0, 3), shares(1.0, 3))
-    with pytest.raises(DataError, match="3 rows dealt out to 9 parts leave part"):
+    with pytest.raises(DataError, match="3 rows in 9 parts leave part"):
         deal(3, parts=9)
 
 
@@ -115,11 +115,11 @@ def test_shard_of_arrays_is_an_npz_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("--sizes", "a"), "--sizes wants numbers"),
+        (("--sizes", "a"), "--sizes takes numbers"),
         (("--sizes", "1,-1"), "shares must be above 0"),
-        (("--sizes", "1,2", "--by", "ward"), "--sizes and --by are different ways to split; give one"),
-        (("--by", "none"), "cannot be dealt out"),
-        (("--dirichlet", "1"), "say which column is the label"),
+        (("--sizes", "1,2", "--by", "ward"), "--sizes and --by cannot be combined; give one"),
+        (("--by", "none"), "cannot be split"),
+        (("--dirichlet", "1"), "give the label column with --label"),
         (("--parts", "61"), "61 parts leave part"),
     ],
 )

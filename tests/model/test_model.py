@@ -18,7 +18,7 @@ from fism_common.data.columns import Column, Kind, Recipe, Standardise, Unknown
 from fism_common.data.moments import Scaling
 from fism_common.errors import DataError, MethodError
 from fism_common.model import Fitted, write_model
-from fism_common.wire.terms import NamedLoss
+from fism_common.problem.registry import Variant
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -27,7 +27,7 @@ COEF = np.array([0.5, -1.0, 2.0])
 
 def written(folder: Path, loss: str = "logistic", recipe: Recipe | None = None, **parameters: float) -> fism.Model:
     """Return a model with these coefficients and an intercept of 0.25, as it is read from its files."""
-    fitted = Fitted(np.array([*COEF, 0.25]), NamedLoss(loss, parameters), recipe or Recipe(intercept=True), None)
+    fitted = Fitted(np.array([*COEF, 0.25]), Variant(loss, parameters), recipe or Recipe(intercept=True), None)
     write_model(folder / "model", fitted, {"run": "r"})
     return fism.load(folder)
 
@@ -46,7 +46,7 @@ def test_damaged_model_is_refused_by_name(damage: bytes, tmp_path: Path) -> None
     """Whatever is wrong with it."""
     written(tmp_path)
     (tmp_path / "model.json").write_bytes(damage)
-    with pytest.raises(DataError, match=r"the model .* (cannot be read|is not as it was written|is of format 99)"):
+    with pytest.raises(DataError, match=r"the model .* (cannot be read|is damaged|has format 99)"):
         fism.load(tmp_path)
 
 
@@ -97,7 +97,7 @@ def test_measures_of_numbers_are_those_of_scikit_learn(loss: str, parameters: di
     assert measured["mean_absolute_error"] == pytest.approx(mean_absolute_error(labels, predicted))
     assert measured["root_mean_squared_error"] == pytest.approx(root_mean_squared_error(labels, predicted))
     assert measured["not_above"] == np.mean(labels <= predicted)
-    with pytest.raises(MethodError, match="gives scores, and no probabilities"):
+    with pytest.raises(MethodError, match="gives scores but no probabilities"):
         model.predict_proba(X)
 
 
@@ -111,7 +111,7 @@ def test_scikit_learn_gets_a_fitted_model(loss: str, tmp_path: Path) -> None:
 def test_place_has_no_scores(tmp_path: Path) -> None:
     """A model of ball-distance is evaluated, and predicts nothing."""
     model = written(tmp_path, "ball-distance", Recipe())
-    with pytest.raises(MethodError, match="is a place, and gives no score"):
+    with pytest.raises(MethodError, match="is a point and gives no scores"):
         model.predict(np.zeros((1, 4)))
     with pytest.raises(MethodError, match="scikit-learn has no linear model"):
         model.to_sklearn()
@@ -121,11 +121,11 @@ def test_place_has_no_scores(tmp_path: Path) -> None:
 
 def test_rows_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     """By number, or by name."""
-    with pytest.raises(DataError, match="rows have 2 columns, and the model 3: 0, 1, 2"):
+    with pytest.raises(DataError, match="rows have 2 columns, but the model has 3: 0, 1, 2"):
         written(tmp_path).predict(X[:, :2])
     columns = tuple(Column(name, Kind.NUMBER) for name in ("a", "b", "c"))
     model = written(tmp_path, recipe=Recipe(features=columns, intercept=True))
-    with pytest.raises(DataError, match="lacks columns of the model: 'c'"):
+    with pytest.raises(DataError, match="lacks columns that the model needs: 'c'"):
         model.predict({"a": [1.0], "b": [2.0]})
     np.testing.assert_allclose(model.predict({"c": [1.0], "b": [1.0], "a": [1.0]}), [1.0])
 
@@ -134,7 +134,7 @@ def test_columns_are_taken_as_people_have_them(tmp_path: Path) -> None:
     """Objects, masks, and what is missing; times in any unit, with and without a zone."""
     columns = (Column("n", Kind.NUMBER), Column("t", Kind.TIME), Column("w", Kind.TEXT))
     recipe = Recipe(features=columns, levels={"w": ("1", "x")}, missing=-1.0)
-    fitted = Fitted(np.array([1.0, 10.0, 100.0, 1000.0]), NamedLoss("squared", {}), recipe, None)
+    fitted = Fitted(np.array([1.0, 10.0, 100.0, 1000.0]), Variant("squared", {}), recipe, None)
     write_model(tmp_path / "model", fitted, {})
     model = fism.load(tmp_path)
     moment = datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC)
@@ -153,9 +153,9 @@ def test_columns_are_taken_as_people_have_them(tmp_path: Path) -> None:
         model.predict({"n": [1, "many"], "t": [moment, moment], "w": ["x", "x"]})
     with pytest.raises(DataError, match="row 2, column 't' is 'soon', where a time such as"):
         model.predict({"n": [1, 2], "t": ["1970-01-01", "soon"], "w": ["x", "x"]})
-    with pytest.raises(DataError, match="columns must be lists of one length"):
+    with pytest.raises(DataError, match="columns must be one-dimensional and of equal length"):
         model.predict({"n": 1, "t": moment, "w": "x"})
-    with pytest.raises(DataError, match="column 't' is a number, and in the model a time"):
+    with pytest.raises(DataError, match="column 't' is a number, but a time in the model"):
         model.predict({"n": [1.0], "t": [2.0], "w": ["x"]})
 
 
@@ -163,14 +163,14 @@ def test_columns_are_taken_as_people_have_them(tmp_path: Path) -> None:
 def test_truths_are_levels(values: object, tmp_path: Path) -> None:
     """However Python has them."""
     recipe = Recipe(features=(Column("k", Kind.NUMBER),), levels={"k": ("true", "false")}, unknown=Unknown.OTHER)
-    fitted = Fitted(np.array([1.0, -1.0, 0.0]), NamedLoss("squared", {}), recipe, None)
+    fitted = Fitted(np.array([1.0, -1.0, 0.0]), Variant("squared", {}), recipe, None)
     write_model(tmp_path / "model", fitted, {})
     assert fism.load(tmp_path).predict({"k": values})[:2].tolist() == [1.0, -1.0]
 
 
 def test_names_with_points_stay_whole(tmp_path: Path) -> None:
     """Of two models beside each other neither takes the other's place."""
-    fitted = Fitted(COEF, NamedLoss("squared", {}), Recipe(), None)
+    fitted = Fitted(COEF, Variant("squared", {}), Recipe(), None)
     for name in ("site.v1", "site.v2"):
         write_model(tmp_path / name, fitted, {"name": name})
     assert sorted(file.name for file in tmp_path.iterdir()) == [
@@ -185,7 +185,7 @@ def test_original_units_give_the_same_scores(standardise: Standardise, tmp_path:
     rows = 5 + 3 * X
     scaling = Scaling(np.append(rows.mean(axis=0), 0.0), np.zeros(4), np.append(rows.std(axis=0), 1.0))
     recipe = Recipe(intercept=True, standardise=standardise)
-    fitted = Fitted(np.array([*COEF, 0.25]), NamedLoss("squared", {}), recipe, scaling)
+    fitted = Fitted(np.array([*COEF, 0.25]), Variant("squared", {}), recipe, scaling)
     write_model(tmp_path / "model", fitted, {})
     model = fism.load(tmp_path)
     np.testing.assert_allclose(model.predict(rows), rows @ model.coef + model.intercept, rtol=1e-12)
@@ -198,7 +198,7 @@ def test_card_says_what_the_model_is(tmp_path: Path) -> None:
     columns = tuple(Column(name, Kind.NUMBER) for name in ("a", "b", "c"))
     written(tmp_path, recipe=Recipe(features=columns, intercept=True))
     card = json.loads((tmp_path / "model.json").read_text())
-    assert card["loss"] == {"name": "logistic", "parameters": {}}
+    assert card["loss"] == {"kind": "logistic"}
     assert card["coefficients"] == [{"column": n, "coefficient": c} for n, c in zip("abc", COEF, strict=True)]
     assert (card["intercept"], card["run"], card["version"]) == (0.25, "r", fism.__version__)
     assert "outer" not in card

@@ -88,13 +88,13 @@ def test_zeros_and_ones_are_taken_and_sampled_half_and_half(tmp_path: Path) -> N
     assert sorted(sample.labels) == [-1.0] * 10 + [1.0] * 10
     assert sample.scale == 1 / 255
     np.testing.assert_array_equal(sample.labels > 0, np.asarray(sample.rows)[:, 0] == 255)
-    with pytest.raises(DataError, match="there are not 82 images"):
+    with pytest.raises(DataError, match="cannot take 82 images"):
         train.sample(82, np.random.default_rng(1))
 
 
 def test_folder_without_the_files_is_told(tmp_path: Path) -> None:
     """With what to say."""
-    with pytest.raises(DataError, match="--data names the folder"):
+    with pytest.raises(DataError, match="files with --data"):
         digits.read_digits(tmp_path)
 
 
@@ -125,7 +125,7 @@ def test_download_goes_on_to_the_mirror_that_has_the_file_whole(
         (folder / "f.gz").write_bytes(content)
     monkeypatch.setattr(digits, "FILES", {"f": hashlib.sha256(b"right").hexdigest()})
     kept = tmp_path / "cache/mnist"
-    with mirror(bad) as wrong, pytest.raises(DataError, match="is not the one it should be"):
+    with mirror(bad) as wrong, pytest.raises(DataError, match="has the wrong checksum"):
         digits.download(kept, mirrors=[wrong])
     assert not kept.exists()
     with mirror(bad) as wrong, mirror(damaged) as broken, mirror(good) as right:
@@ -136,5 +136,5 @@ def test_download_goes_on_to_the_mirror_that_has_the_file_whole(
 
 def test_download_that_fails_says_what_to_do() -> None:
     """With every mirror's reason."""
-    with pytest.raises(DataError, match=r"name their folder by --data\n  http://127.0.0.1:9/: "):
+    with pytest.raises(DataError, match=r"give their folder with --data\n  http://127.0.0.1:9/: "):
         digits.download(Path("nowhere"), mirrors=["http://127.0.0.1:9/"])

@@ -58,5 +58,5 @@ def test_without_matplotlib_it_is_said_before_the_runs(tmp_path: Path, monkeypat
 def test_folder_that_cannot_be_made_is_told_before_the_runs(tmp_path: Path) -> None:
     """A file is in its place."""
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="cannot make the folder"):
+    with pytest.raises(ConfigError, match="cannot create the folder"):
         new_folder(tmp_path / "file/folder")

@@ -76,7 +76,7 @@ def test_report_shows_every_part(
             titles = page.locator(f"#plot-{plot} .xtitle, #plot-{plot} .ytitle").all_text_contents()
             assert len(titles) == (1 if plot in {"clients", "coefficients"} else 2), plot
             assert all(titles), plot
-        assert "time of a round (ms, medians)" in page.locator("#plot-split .ytitle").all_text_contents()[0]
+        assert "time per round (ms, medians)" in page.locator("#plot-split .ytitle").all_text_contents()[0]
         for section in ("progress", "time", "clients", "quality", "model"):
             assert page.locator(f"#{section} table").count() >= 1
         assert page.locator("#clients tbody tr").count() == clients
@@ -133,9 +133,9 @@ def test_live_page_follows_a_run(browser: Browser, tmp_path: Path) -> None:
         said: list[str] = []
         page.on("console", lambda message: said.append(message.text))
         page.goto(url)
-        expect(page.get_by_role("status")).to_have_text("Waiting for its clients: c0, c1.", timeout=20_000)
+        expect(page.get_by_role("status")).to_have_text("Waiting for clients: c0, c1.", timeout=20_000)
         first = client(running.address, "c0", given.files[0])
-        expect(page.get_by_role("status")).to_have_text("Waiting for its clients: c1.", timeout=20_000)
+        expect(page.get_by_role("status")).to_have_text("Waiting for clients: c1.", timeout=20_000)
         expect(page.locator("#clients tbody tr").first).to_contain_text("present")
         second = client(running.address, "c1", given.files[1])
         expect(page.get_by_role("status")).to_contain_text("Running.", timeout=30_000)
@@ -163,4 +163,4 @@ def test_page_says_when_its_server_is_gone(browser: Browser, tmp_path: Path) -> 
     expect(page.get_by_role("status")).to_contain_text("does not answer", timeout=20_000)
     expect(page.locator("#clients tbody tr")).to_have_count(2)
     page.close()
-    job.store.close()
+    job.archive.close()

@@ -29,17 +29,17 @@ def test_runs_are_listed_with_how_far_each_is(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     runs.mkdir()
     finished(tmp_path / "a", 2, 10).rename(runs / "a")
-    begun(tmp_path / "b", 3, 20).store.close()
+    begun(tmp_path / "b", 3, 20).archive.close()
     (tmp_path / "b/run").rename(runs / "b")
     (runs / "damaged").mkdir()
     (runs / "damaged/run.sqlite").write_bytes(b"nonsense" * 100)
     job = begun(tmp_path / "c", 1, 30)
     found = {Path(run.folder).name: run for run in find_runs(runs)}
     assert (found["a"].stage, found["a"].rounds, found["a"].inner, found["a"].clients) == ("finished", 10, 100.0, 2)
-    assert (found["b"].stage, found["b"].rounds, found["b"].inner) == ("broken off", 20, 145.0)
+    assert (found["b"].stage, found["b"].rounds, found["b"].inner) == ("interrupted", 20, 145.0)
     assert "cannot read" in found["damaged"].stage
     assert find_runs(job.out)[0].stage == "running"
-    job.store.close()
+    job.archive.close()
     done = fism_command("runs", runs)
     assert done.returncode == 0
     assert re.search(r"a +\d{4}-\d\d-\d\d \d\d:\d\d +finished +2 +10 +100 +50 +0\.\d", done.stdout)
@@ -52,14 +52,14 @@ def test_export_has_every_number(tmp_path: Path, form: str) -> None:
     """Of every round, client, event, evaluation and coefficient; of all digits."""
     run = finished(tmp_path / "it's", 2, 30, names=["age", "dose"])
     files = export(run, tmp_path / "out", form)
-    assert [file.stem for file in files] == ["rounds", "times", "clients", "events", "evaluations", "coefficients"]
+    assert [file.stem for file in files] == ["rounds", "answers", "clients", "events", "evaluations", "coefficients"]
     snapshot = Reader(run).read()
     with duckdb.connect() as database:
         read = {one.stem: database.execute("SELECT * FROM query_table(?)", [str(one)]).fetchnumpy() for one in files}
     for name, column in snapshot.rounds.items():
         assert np.array_equal(read["rounds"][name], column), name
-    assert len(read["times"]["round"]) == 2 * 30
-    assert np.array_equal(read["times"]["computed"][1::2], snapshot.answers["site-01"][:, 0])
+    assert len(read["answers"]["round"]) == 2 * 30
+    assert np.array_equal(read["answers"]["computed"][1::2], snapshot.answers["site-01"][:, 0])
     assert list(read["clients"]["rows"]) == [100, 101]
     assert list(read["coefficients"]["column"]) == ["age", "dose", "intercept"]
     assert snapshot.state is not None
@@ -72,10 +72,10 @@ def test_export_of_a_run_without_events_has_their_columns(tmp_path: Path) -> Non
     """An empty table is a table."""
     job = begun(tmp_path / "a", 1, 3)
     export(job.out, tmp_path / "out", "csv")
-    job.store.close()
+    job.archive.close()
     with (tmp_path / "out/events.csv").open() as file:
         assert list(csv.reader(file)) == [["round", "kind", "client", "text", "at", "count"]]
-    with pytest.raises(ConfigError, match="cannot make the folder"):
+    with pytest.raises(ConfigError, match="cannot create the folder"):
         export(job.out, tmp_path / "out/events.csv/x", "csv")
     with pytest.raises(ConfigError, match="there is no run in"):
         export(tmp_path / "typo", tmp_path / "typo/export", "csv")

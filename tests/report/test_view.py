@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fism_common.errors import ConfigError
-from fism_server.algorithm.rounds import Record, State
+from fism_server.algorithm.methods.fism import FismState
+from fism_server.algorithm.record import Record
 from fism_server.archive.events import Event
-from fism_server.archive.events import Kind as EventKind
 from fism_server.archive.snapshot import Reader, Stage
+from fism_server.federation.notices import EventKind
 from fism_server.federation.roster import Member
 from fism_server.problem.plan import read_plan
 from fism_server.report.downsample import thinned
@@ -62,7 +63,7 @@ def test_numbers_are_those_of_the_database(tmp_path: Path) -> None:
     computed = [np.median(run.answers[f"site-{i:02}"][:, 0]) * 1e3 for i in range(3)]
     assert plots["clients"].series[0].values == pytest.approx(computed, rel=1e-6)
     assert plots["quality"].series[0].values == pytest.approx([90.0, 93.0, 94.0, 94.6])
-    assert ("right on held-out rows", "94.6%") in view.headline
+    assert ("correct on held-out rows", "94.6%") in view.headline
     assert section(view, "clients")[0][:3] == ["site-00", "took part", "100"]
     assert section(view, "events")[0][2:] == ["lost", "site-00", "the connection <b>ended</b>"]
 
@@ -76,37 +77,37 @@ def test_largest_coefficients_have_their_names(tmp_path: Path) -> None:
     order = np.argsort(-np.abs(run.state.x))[:20]
     assert [row[0] for row in rows] == [[*names, "intercept"][i] for i in order]
     assert [row[1] for row in rows] == [f"{run.state.x[i]:.6g}" for i in order]
-    assert [row[2] for row in rows] == [f"{run.state.weighted[i]:.6g}" for i in order]
+    assert [row[2] for row in rows] == [f"{run.means['weighted'][i]:.6g}" for i in order]
 
 
 def test_run_that_lost_a_client_is_told_with_all_its_rounds(tmp_path: Path) -> None:
     """Times of rounds before and after have different clients."""
     job = begun(tmp_path / "a", 3, 20)
-    state = State.at(21, np.zeros(12))
-    gone = [Member("site-01", 101, 12, 1, 12)]
-    job.store.leave_out(gone, state, Event(21, EventKind.WITHOUT, "site-01", "away"))
+    progress = FismState.at(21, np.zeros(12))
+    first, gone, third = (Member(f"site-{i:02}", 100 + i, 12, 1, 12) for i in range(3))
+    job.archive.drop([gone], progress.state(), Event(21, EventKind.DROPPED, "site-01", "absent"))
     record = Record(21, 1.0, 1.0, 90.0, 40.0, 0.1)
-    state.advance(record, np.ones(12))
-    job.store.add(record, 0.01, [(0.001, 0.002), (0.003, 0.004)], state)
-    job.store.save(state)
-    job.store.close()
+    progress.advance(record, np.ones(12))
+    job.archive.add(record, 0.01, [first, third], [(0.001, 0.002), (0.003, 0.004)], progress.state)
+    job.archive.save(progress.state())
+    job.archive.close()
     run = Reader(job.out).read()
-    assert run.stage is Stage.BROKEN_OFF
+    assert run.stage is Stage.INTERRUPTED
     assert [len(run.answers[f"site-{i:02}"]) for i in range(3)] == [21, 20, 21]
     assert run.split[-1] == pytest.approx([0.003, 0.001, 0.006], rel=1e-4)
     view = view_of(run)
-    assert [row[1] for row in section(view, "clients")] == ["took part", "left out in round 21", "took part"]
+    assert [row[1] for row in section(view, "clients")] == ["took part", "dropped in round 21", "took part"]
     assert "--resume" in view.status
 
 
 def test_finished_run_waits_for_nobody(tmp_path: Path) -> None:
     """Its report is written while its server still has the folder, with the last presence in the database."""
     job = begun(tmp_path / "a", 2, 5)
-    job.store.tell({"presence": {"present": ["site-00"], "waiting": {"site-01": 1.0}}})
-    assert [row[1][:10] for row in section(view_of(Reader(job.out).read()), "clients")] == ["present", "waited for"]
-    job.store.tell({"stopped": "rounds", "inner": 1.0, "outer": 1.0})
+    job.archive.describe({"presence": {"present": ["site-00"], "waiting": {"site-01": 1.0}}})
+    assert [row[1][:7] for row in section(view_of(Reader(job.out).read()), "clients")] == ["present", "awaited"]
+    job.archive.describe({"stopped": "rounds", "inner": 1.0, "outer": 1.0})
     assert [row[1] for row in section(view_of(Reader(job.out).read()), "clients")] == ["took part", "took part"]
-    job.store.close()
+    job.archive.close()
 
 
 def test_run_that_replaces_another_is_read_anew(tmp_path: Path) -> None:
@@ -128,14 +129,14 @@ def test_looking_at_a_run_runs_no_code_of_its_folder(tmp_path: Path) -> None:
     (tmp_path / "trap.py").write_text(f"open({str(tmp_path / 'sprung')!r}, 'w')\n")
     file = run / "config.json"
     begun_with = json.loads(file.read_text())
-    begun_with["folder"], begun_with["config"]["outer"] = str(tmp_path), {"objective": "trap:H"}
+    begun_with["folder"], begun_with["config"]["outer"] = str(tmp_path), {"kind": "trap:H"}
     file.write_text(json.dumps(begun_with))
     told = as_json(view_of(Reader(run).read()))
     assert "trap:H" in told
     assert not (tmp_path / "sprung").exists()
     for nonsense in ("[]", "{}", '{"config": {}}', "nonsense"):
         file.write_text(nonsense)
-        assert "cannot be told" in as_json(view_of(Reader(run).read()))
+        assert "cannot read the configuration" in as_json(view_of(Reader(run).read()))
 
 
 def test_run_that_waits_for_its_first_client_is_shown(tmp_path: Path) -> None:
@@ -144,10 +145,10 @@ def test_run_that_waits_for_its_first_client_is_shown(tmp_path: Path) -> None:
     config.write_text(CONFIG.format(clients=2, rounds=5, intercept="false"))
     job = new_job(read_plan(config), tmp_path / "run")
     view = view_of(Reader(job.out).read())
-    assert view.status == "Waiting for its clients: all of them."
-    assert "2 clients are to fit one model" in view.sections[0].text[0]
-    job.store.close()
-    assert view_of(Reader(job.out).read()).stage == "broken off"
+    assert view.status == "Waiting for clients: all of them."
+    assert "2 clients will fit one model" in view.sections[0].text[0]
+    job.archive.close()
+    assert view_of(Reader(job.out).read()).stage == "interrupted"
 
 
 def test_model_of_many_columns_shows_the_largest(tmp_path: Path) -> None:
@@ -155,9 +156,9 @@ def test_model_of_many_columns_shows_the_largest(tmp_path: Path) -> None:
     job = begun(tmp_path / "a", 1, 2)
     x = np.zeros(1_000_000)
     x[[5, 999_999]] = 1.0, -2.0
-    job.store.save(State(3, x, None, x.copy(), 1.0, x.copy(), 1, 1))
+    job.archive.save(FismState(3, x, None, x.copy(), 1.0, x.copy(), 1, 1).state())
     rows = section(view_of(Reader(job.out).read()), "model")
-    job.store.close()
+    job.archive.close()
     assert [row[0] for row in rows[:2]] == ["column 999999", "column 5"]
     assert len(rows) == 20
 
@@ -186,7 +187,7 @@ def test_report_of_a_run_without_its_configuration_does_without_h(tmp_path: Path
     (run / "config.json").unlink()
     page = as_json(view_of(Reader(run).read()))
     assert "elastic-net" not in page
-    assert "cannot be told" in page
+    assert "cannot read the configuration" in page
 
 
 def test_report_is_for_its_owner_and_holds_no_markup_of_others(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def page(tmp_path: Path) -> Iterator[tuple[str, int, Path]]:
     yield host, int(port), job.out
     interrupt(process)
     assert end(process)[0] == 130
-    job.store.close()
+    job.archive.close()
 
 
 def ask(host: str, port: int, path: str, method: str = "GET", **headers: str) -> tuple[int, str]:
@@ -71,7 +71,7 @@ def test_page_is_for_this_host_unless_told(tmp_path: Path) -> None:
     run = finished(tmp_path / "a", 1, 5)
     done = fism_command("watch", run, "--listen", "0.0.0.0:0")
     assert done.returncode == 2
-    assert "0.0.0.0:0 is open to others: give --insecure" in done.stderr
+    assert "other hosts can reach 0.0.0.0:0: give --insecure" in done.stderr
     for address in ("127.0.0.1:99999", "127.0.0.1", "nowhere.invalid:1"):
         done = fism_command("watch", run, "--listen", address, "--insecure")
         assert done.returncode == 2
@@ -108,7 +108,7 @@ def test_only_so_many_may_look(tmp_path: Path) -> None:
     looking = [publisher.views() for _ in range(20)]
     for views in looking:
         next(views)
-    with pytest.raises(ConfigError, match="20 look at this run already"):
+    with pytest.raises(ConfigError, match="this run already has 20 viewers"):
         next(publisher.views())
     looking.pop().close()
     assert next(publisher.views())

@@ -18,7 +18,7 @@ import pytest
 from cryptography import x509
 
 from fism.certs import init, issue
-from fism_common.wire.codec import PROTOCOL
+from fism_common.joining import PROTOCOL
 from fism_common.wire.pb import federation_pb2 as pb
 from fism_common.wire.pb import federation_pb2_grpc as rpc
 from fism_common.wire.tls import TlsFiles
@@ -104,9 +104,9 @@ def test_whoever_does_not_belong_is_refused_with_the_cause(given: Federation, ce
             ((), 3, "the server speaks TLS: give --certs"),
             (("--certs", tmp_path / "none"), 2, "cannot read .*none/ca.pem: No such file"),
             (("--certs", expired), 2, f"{NAMES[1]}.pem expired on"),
-            (("--certs", other), 3, "the server's certificate is not of the authority in .*other/ca.pem"),
-            (("--certs", mixed), 2, f"{NAMES[1]}.pem is not of the authority in .*mixed/ca.pem"),
-            (("--certs", renamed), 2, f"is of 'stranger', not of '{NAMES[1]}'"),
+            (("--certs", other), 3, "the server's certificate was not issued by the authority in .*other/ca.pem"),
+            (("--certs", mixed), 2, f"{NAMES[1]}.pem was not issued by the authority in .*mixed/ca.pem"),
+            (("--certs", renamed), 2, f"is for 'stranger', not for '{NAMES[1]}'"),
         ):
             began = time.monotonic()
             exit_code, _, said = end(client(address, NAMES[1], given.files[1], *arguments))
@@ -148,6 +148,11 @@ def test_server_trusts_no_client_to_look_at_its_own_files(given: Federation, cer
         running.wait_for(r"refused: \d+ connections without a valid certificate, or without a call")
 
 
+def wish(name: str) -> pb.JoinRequest:
+    """Return a request to join."""
+    return pb.JoinRequest(protocol=PROTOCOL, name=name, rows=3, columns=5, virtual_clients=1)
+
+
 def test_client_cannot_speak_for_another(given: Federation, certs: Path, tmp_path: Path) -> None:
     """Neither join under its name, nor use its token."""
     with (
@@ -155,11 +160,10 @@ def test_client_cannot_speak_for_another(given: Federation, certs: Path, tmp_pat
         channel(running, certs, NAMES[0]) as mine,
         channel(running, certs, NAMES[1]) as others,
     ):
-        wish = {"protocol": PROTOCOL, "rows": 3, "columns": 5, "shards": 1}
-        told = f"(?s)PERMISSION_DENIED.*your certificate is of '{NAMES[1]}'"
+        told = f"(?s)PERMISSION_DENIED.*your certificate is for '{NAMES[1]}'"
         with pytest.raises(grpc.RpcError, match=told):
-            rpc.FederationStub(others).Join(pb.JoinRequest(name=NAMES[0], **wish), timeout=QUICK)  # type: ignore[arg-type]
-        joined = rpc.FederationStub(mine).Join(pb.JoinRequest(name=NAMES[0], **wish), timeout=QUICK)  # type: ignore[arg-type]
+            rpc.FederationStub(others).Join(wish(NAMES[0]), timeout=QUICK)
+        joined = rpc.FederationStub(mine).Join(wish(NAMES[0]), timeout=QUICK)
         opening = pb.ClientMessage(opening=pb.Opening(token=joined.token))
         with pytest.raises(grpc.RpcError, match=told):
             list(rpc.FederationStub(others).Round(iter([opening]), timeout=QUICK))
@@ -172,13 +176,15 @@ def test_status_is_told_to_clients_of_the_run_only(given: Federation, certs: Pat
             rpc.FederationStub(opened).Status(pb.StatusRequest(), timeout=QUICK)
         with channel(running, certs, NAMES[0]) as opened:
             stub = rpc.FederationStub(opened)
-            stub.Join(pb.JoinRequest(protocol=PROTOCOL, name=NAMES[0], rows=3, columns=5, shards=1), timeout=QUICK)
+            stub.Join(
+                pb.JoinRequest(protocol=PROTOCOL, name=NAMES[0], rows=3, columns=5, virtual_clients=1), timeout=QUICK
+            )
             assert stub.Status(pb.StatusRequest(), timeout=QUICK).clients_expected == 2
     with server(given.config, tmp_path / "plain") as running, grpc.insecure_channel(running.address) as opened:
         stub = rpc.FederationStub(opened)
         with pytest.raises(grpc.RpcError, match=r"(?s)PERMISSION_DENIED.*only clients of the run"):
             stub.Status(pb.StatusRequest(), timeout=QUICK)
-        joined = stub.Join(pb.JoinRequest(protocol=PROTOCOL, name=NAMES[0], rows=3, columns=5, shards=1), timeout=QUICK)
+        joined = stub.Join(wish(NAMES[0]), timeout=QUICK)
         assert stub.Status(pb.StatusRequest(token=joined.token), timeout=QUICK).clients_expected == 2
 
 
@@ -221,13 +227,13 @@ def test_run_is_resumed_without_a_revoked_client(tmp_path: Path, certs: Path) ->
         done = fism_command("server", "--resume", out, *allowed, "--listen", running.address)
         assert done.returncode == 2
         assert f"{NAMES[1]} began the run and is no longer allowed" in done.stderr
-        on = ("--set", 'limits.absent="continue"')
+        on = ("--set", 'limits.on_absence="continue"')
         with resumed(out, *allowed, *on, listen=running.address) as again:
             code, _, said = end(processes[1])
             assert code == 3
             assert f"'{NAMES[1]}' is not allowed in this run" in said
             assert (end(processes[0])[0], again.end()) == (0, 0)
-    assert facts(out, "SELECT name FROM clients WHERE left_out IS NULL") == [(NAMES[0],)]
+    assert facts(out, "SELECT name FROM clients WHERE dropped IS NULL") == [(NAMES[0],)]
 
 
 def test_session_is_not_resumed(given: Federation, certs: Path, tmp_path: Path) -> None:
@@ -254,7 +260,7 @@ def test_session_is_not_resumed(given: Federation, certs: Path, tmp_path: Path) 
                     answer += part
                 session, reused = stream.session, stream.session_reused
         assert reused
-        assert b"every connection shows its certificate" in answer
+        assert b"every connection must present its certificate" in answer
 
 
 @pytest.mark.long
@@ -286,7 +292,7 @@ def test_address_that_is_none_is_told(address: str, given: Federation, certs: Pa
     """Before anything is sent."""
     done = fism_command("client", "--server", address, "--name", NAMES[0], "--data", given.files[0], "--certs", certs)
     assert done.returncode == 2
-    assert f"{address!r} is not HOST:PORT" in done.stderr
+    assert f"{address!r} is neither HOST:PORT" in done.stderr
 
 
 def test_certificate_replaces_a_half_open_stream_at_once(given: Federation, certs: Path, tmp_path: Path) -> None:
@@ -357,7 +363,7 @@ def test_client_with_a_certificate_does_not_go_on_in_plain_text(given: Federatio
     with server(given.config, tmp_path / "run") as running:
         code, _, said = end(client(running.address, NAMES[0], given.files[0], "--certs", certs))
     assert code == 3
-    assert "the server speaks plain text, and this client has a certificate" in said
+    assert "the server speaks plain text, but this client has a certificate" in said
 
 
 def test_plain_text_beyond_this_host_needs_insecure(given: Federation, tmp_path: Path) -> None:
@@ -385,7 +391,7 @@ def test_plain_text_beyond_this_host_needs_insecure(given: Federation, tmp_path:
         one, two = (client(running.address, NAMES[i], given.files[i], "--insecure") for i in range(2))
         said = [end(each)[2] for each in (one, two)]
         assert running.end() == 0
-    assert all("INSECURE: in plain text with" in text for text in said)
+    assert all("INSECURE: plain text to" in text for text in said)
 
 
 def test_unix_socket_needs_no_certificate(given: Federation, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def multiplier(A: Vector, b: Vector, a: Vector, bound: float) -> Vector:
         if np.linalg.norm(residual) < 1e-13:
             return y
         active = A * (np.abs(free) < bound)
-        y -= 0.5 * np.linalg.lstsq(active @ A.T, residual)[0]
+        y -= 0.5 * np.linalg.lstsq(active @ A.T, residual, rcond=None)[0]
     raise AssertionError("Newton did not converge")
 
 
@@ -80,7 +80,7 @@ def polish(x: Vector, anchor: Vector, centers: Vector, radii: Vector) -> Vector:
     """Return the exact projection near ``x``: Newton on the active balls' conditions."""
     active = np.abs(np.linalg.norm(x - centers, axis=1) - radii) < 1e-6
     C, r = centers[active], radii[active]
-    mu = np.linalg.lstsq((x - C).T, anchor - x)[0]
+    mu = np.linalg.lstsq((x - C).T, anchor - x, rcond=None)[0]
     for _ in range(20):
         top = x - anchor + (x - C).T @ mu
         low = (np.sum((x - C) ** 2, axis=1) - r**2) / 2

@@ -58,7 +58,11 @@ DATA: dict[str, tuple[list[Any], str]] = {
         [(csr_array(([1.0], [5], [0, 1]), shape=(1, 2)), [1])],
         r"clients\[0\]: the sparse rows are broken",
     ),
-    "sparse rows of one dimension": ([(coo_array([1.0, 2.0]), [1, 1])], r"clients\[0\]: rows must be of shape"),
+    # Early versions of scipy make one row of it.
+    "sparse rows of one dimension": (
+        [(coo_array([1.0, 2.0]), [1, 1])],
+        r"clients\[0\]: rows must be of shape|clients\[0\] has 1 rows but 2 labels",
+    ),
     "masked": ([(np.ma.masked_equal([[1.0, 9.0]], 9.0), [1])], r"clients\[0\]: rows must not be masked"),
     "dates": ([(np.array([["2026-01-01", "NaT"]], "datetime64[D]"), [1])], r"real numbers, not datetime64"),
     "numbers as text": ([([["1", "2"]], [1])], r"clients\[0\]: rows must be real numbers, not <U1"),
@@ -108,7 +112,7 @@ PROBLEMS: dict[str, tuple[Any, str]] = {
     "NaN anchor": (lambda: fism.SquaredDistance([0.0, math.nan]), "anchor must be finite, but entry 1 is nan"),
     "unknown loss": (
         lambda: fism.Problem("logit", fism.Box(0, 1), fism.SquaredNorm()),
-        "no loss called 'logit'.*logistic",
+        "no loss 'logit'.*logistic",
     ),
     "no loss": (lambda: fism.Problem(3, fism.Box(0, 1), fism.SquaredNorm()), "loss must be a name"),  # type: ignore[arg-type]
     "no set": (lambda: fism.Problem("hinge", (0, 1), fism.SquaredNorm()), "constraint must be"),  # type: ignore[arg-type]
@@ -158,14 +162,14 @@ STEP_CASES: dict[str, tuple[Any, str]] = {
     "NaN exponent": (lambda: fism.PowerSteps(1, math.nan, 1, 0.2), "exponent a must be finite"),
     "epsilon too large": (lambda: fism.PowerSteps.for_rate(0.5, 1, 1), "epsilon must be below 1/2"),
     "gamma beyond floats": (lambda: fism.PowerSteps(10**400, 0.7, 1, 0.2), "gamma must be real numbers"),
-    "text as gamma": (lambda: fism.PowerSteps("1", 0.7, 1, 0.2), "gamma must be real numbers"),  # type: ignore[arg-type]
+    "text as gamma": (lambda: fism.PowerSteps("1", 0.7, 1, 0.2), "gamma must be a number"),  # type: ignore[arg-type]
     "steps that overflow": (lambda: solve(OK, steps=fism.PowerSteps(1, -1000, 1, 0.2), first_round=9), "round 9"),
-    "a class for steps": (lambda: solve(OK, steps=fism.PowerSteps), r"steps must have gamma\(k\)"),
+    "a class for steps": (lambda: solve(OK, steps=fism.PowerSteps), "steps must be a fism.StepRule"),
     "no rounds": (lambda: solve(OK, rounds=0), "rounds must be at least 1, not 0"),
     "half a round": (lambda: solve(OK, rounds=1.5), "rounds must be a whole number"),
     "round 0": (lambda: solve(OK, first_round=0), "first_round must be at least 1"),
     "tolerance of 0": (lambda: solve(OK, tolerance=0.0), "tolerance must be above 0"),
-    "steps that are a number": (lambda: solve(OK, steps=0.1), r"steps must have gamma\(k\) and lam\(k\)"),
+    "steps that are a number": (lambda: solve(OK, steps=0.1), "steps must be a fism.StepRule"),
     "no local steps": (lambda: solve(OK, local_steps=0), "local_steps must be at least 1"),
 }
 
@@ -226,7 +230,7 @@ class OwnBox(fism.Box):
 
 def test_set_that_a_pass_cannot_project_on_is_refused() -> None:
     """A subclass may mean another projection than the compiled one."""
-    with pytest.raises(fism.ProblemError, match="OwnBox is not one of the sets that a pass can project on"):
+    with pytest.raises(fism.ProblemError, match="OwnBox has no compiled projection"):
         solve(OK, constraint=OwnBox(-1, 1))
 
 

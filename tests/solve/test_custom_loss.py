@@ -68,7 +68,7 @@ def test_docstring_example_runs() -> None:
 def test_division_by_zero_in_an_own_loss_ends_the_run() -> None:
     """It gives an infinity, which is not finite: no result is made of it."""
     loss = fism.CustomLoss("inverse", lambda z, b: 1 / z + b, residual)
-    with pytest.raises(fism.NumericalError, match="is your own, see that it is finite"):
+    with pytest.raises(fism.NumericalError, match="is custom, check that it is finite"):
         solve(loss)
 
 

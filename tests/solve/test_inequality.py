@@ -15,7 +15,7 @@ import pytest
 
 import fism
 from fism_client.compute.local_pass import LocalPass
-from fism_common.exchange import Order
+from fism_common.exchange import Pass
 
 from ..literal import Vector
 
@@ -44,8 +44,8 @@ class Rule:
 
     def step(self, x: Vector) -> Vector:
         """Return x_{k+1}."""
-        order = Order(1, x, OUTER.subgradient(x), GAMMA, self.lam / self.m)
-        return sum((w * site.answer(order).x for w, site in zip(self.weights, SITES, strict=True)), np.zeros(N))
+        order = Pass(x, OUTER.subgradient(x), GAMMA, self.lam / self.m)
+        return sum((w * site.answer(order).points for w, site in zip(self.weights, SITES, strict=True)), np.zeros(N))
 
     def rest(self) -> Vector:
         """Return the point where this rule would stand still: the minimiser of what it really minimises."""
@@ -69,7 +69,7 @@ def excess(rule: Rule, x: Vector, y: Vector) -> float:
     """Return by how much the rule's step from x breaks the inequality for y, in units of gamma."""
 
     def merit(at: Vector) -> float:
-        return sum(site.inner(at) for site in SITES) + LAM * OUTER.value(at)
+        return sum(site.value(at) for site in SITES) + LAM * OUTER.value(at)
 
     mu, C_f = OUTER.modulus, np.max(np.linalg.norm(ROWS, axis=1))
     C_H = np.linalg.norm(np.abs(ANCHOR) + BOUND)

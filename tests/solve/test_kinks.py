@@ -45,7 +45,7 @@ def test_zero_is_taken_at_the_kink(tie: str, constraint: Any, rows: Any) -> None
         (fism.Huber(0.5), 0.0, 0.5),
         (fism.BallDistance(), 0.5, 1.0),
     ],
-    ids=lambda value: value.name if isinstance(value, Loss) else "",
+    ids=lambda value: value.kind if isinstance(value, Loss) else "",
 )
 def test_just_off_the_kink_the_slope_is_that_of_its_side(loss: Loss, label: float, moves: float) -> None:
     """One step beside the kink has the length gamma times the slope there."""

@@ -9,7 +9,7 @@ import pytest
 
 import fism
 from fism_client.compute.local_pass import LocalPass
-from fism_common.exchange import Order
+from fism_common.exchange import Pass
 
 from ..literal import Vector
 from .references import REFERENCES, Reference, absolute_deviations, inconsistent_deviations, multiplier
@@ -50,12 +50,12 @@ def test_reference_solution_is_optimal(name: str) -> None:
     sites = [
         LocalPass(fism.Shard.of(*pair), problem.problem.loss, problem.problem.constraint) for pair in problem.shards
     ]
-    lowest = sum(site.inner(problem.solution) for site in sites)
+    lowest = sum(site.value(problem.solution) for site in sites)
     rng = np.random.default_rng(0)
     for size in (1e-1, 1e-2, 1e-3):
         for step in size * rng.normal(size=(50, problem.solution.size)):
             x = problem.problem.constraint.project(problem.solution + step)
-            assert sum(site.inner(x) for site in sites) >= lowest - 1e-9
+            assert sum(site.value(x) for site in sites) >= lowest - 1e-9
 
 
 def test_weights_by_shard_size_solve_another_problem() -> None:
@@ -65,15 +65,15 @@ def test_weights_by_shard_size_solve_another_problem() -> None:
         LocalPass(fism.Shard.of(*pair), problem.problem.loss, problem.problem.constraint) for pair in problem.shards
     ]
     sizes = np.array([site.shard.count for site in sites])
-    lowest = sum(site.inner(problem.solution) for site in sites)
+    lowest = sum(site.value(problem.solution) for site in sites)
 
     def gap_after(rounds: int, weights: Vector) -> float:
         x = problem.start
         for k in range(1, rounds + 1):
             h = problem.problem.outer.subgradient(x)
-            order = Order(k, x, h, problem.steps.gamma(k), problem.steps.lam(k) / sizes.sum())
-            x = sum((w * site.answer(order).x for w, site in zip(weights, sites, strict=True)), np.zeros_like(x))
-        return (sum(site.inner(x) for site in sites) - lowest) / lowest
+            order = Pass(x, h, problem.steps.gamma(k), problem.steps.lam(k) / sizes.sum())
+            x = sum((w * site.answer(order).points for w, site in zip(weights, sites, strict=True)), np.zeros_like(x))
+        return (sum(site.value(x) for site in sites) - lowest) / lowest
 
     uniform, by_size = gap_after(5000, np.full(4, 0.25)), gap_after(5000, sizes / sizes.sum())
     assert uniform < 5e-3

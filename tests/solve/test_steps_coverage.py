@@ -5,21 +5,18 @@ from __future__ import annotations
 import pytest
 
 import fism
+from fism_server.algorithm.step_rules import RunState
 
 PROBLEM = fism.Problem("absolute", fism.Box(-1, 1), fism.SquaredNorm())
 CLIENTS = [([[1.0], [0.5]], [0.25, 0.5])]
 
 
-class Own:
-    """A user's schedule."""
+class Own(fism.StepRule):
+    """A custom rule."""
 
-    def gamma(self, k: int) -> float:
-        """Return the step."""
-        return 0.5 / k
-
-    def lam(self, k: int) -> float:
-        """Return the weight."""
-        return 1.0 if k < 3 else -1.0
+    def next(self, state: RunState) -> tuple[float, float]:
+        """Return the steps."""
+        return 0.5 / state.round, 1.0 if state.round < 3 else -1.0
 
 
 def test_covered_steps_do_not_warn() -> None:
@@ -50,7 +47,7 @@ def test_own_schedule_runs_and_warns_by_its_name() -> None:
 @pytest.mark.filterwarnings("ignore::fism.StepWarning")
 def test_own_schedule_is_held_to_its_signs_in_every_round() -> None:
     """A negative weight is refused in the round that it comes up."""
-    with pytest.raises(fism.StepError, match=r"lam\(3\) must not be negative, but is -1"):
+    with pytest.raises(fism.StepError, match=r"lambda_3 must not be negative, but is -1"):
         fism.solve(PROBLEM, CLIENTS, steps=Own(), rounds=5)
 
 

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept between processes, and the lock that keeps that place sound."""
+"""The folder that caches compiled kernels between processes, and the lock that keeps it consistent."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ _log = logging.getLogger(__name__)
 
 @cache
 def folder() -> Path:
-    """Return the folder of this version's kernels, made if need be; a temporary one if the usual is not writable.
+    """Return the folder of this version's kernels, created if needed; a temporary one if the usual one is not writable.
 
-    It is under NUMBA_CACHE_DIR if that is set, else under the user's cache folder. Its name holds a hash of all
-    sources that kernels are compiled from: numba notices only an edit of a kernel's own file, not of one it calls.
-    Raises ConfigError if not even a temporary one can be made.
+    It is under NUMBA_CACHE_DIR if that is set, otherwise under the user's cache folder. Its name contains a hash of
+    all sources that kernels are compiled from: numba notices an edit of a kernel's own file, but not of a file that it
+    calls into.
+    Raises ConfigError if a temporary folder cannot be created either.
     """
-    # An entry point's setting would come too late: numba fixes a kernel's folder when the kernel is imported.
+    # Setting it at the entry point would be too late: numba fixes a kernel's folder when the kernel is imported.
     try:
         given = os.environ.get("NUMBA_CACHE_DIR")
         usual = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fism"
@@ -42,21 +43,21 @@ def folder() -> Path:
         place.mkdir(parents=True, exist_ok=True)
         with (place / "lock").open("a"), tempfile.TemporaryFile(dir=place):
             return place
-    except (OSError, RuntimeError) as error:  # the latter where there is no home
-        _log.warning("kernels are compiled anew, as they cannot be kept (%s); set NUMBA_CACHE_DIR", error)
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home directory
+        _log.warning("cannot cache kernels, so they are compiled again (%s); set NUMBA_CACHE_DIR", error)
         try:
             place = Path(tempfile.mkdtemp(prefix="fism-kernels-"))
-        except OSError as none:
+        except OSError as failure:
             raise ConfigError(
-                f"there is no folder to compile kernels in: {none}; in a container mount a tmpfs at /tmp"
-            ) from none
+                f"cannot create a folder for compiled kernels: {failure}; in a container, mount a tmpfs at /tmp"
+            ) from failure
         atexit.register(shutil.rmtree, place, ignore_errors=True)
         return place
 
 
 @contextmanager
 def at_home() -> Iterator[None]:
-    """Let kernels that are imported inside keep their code in our folder; other numba code is not affected."""
+    """Make kernels that are imported inside use our cache folder; other numba code is not affected."""
     from numba import config
 
     settings = vars(config)
@@ -70,9 +71,9 @@ def at_home() -> Iterator[None]:
 
 @contextmanager
 def first_call() -> Iterator[None]:
-    """Hold the lock for a process's first call of a kernel with new types.
+    """Hold the lock for a process's first call to a kernel with new types.
 
-    Without it, processes that compile different signatures at once can leave an index that points at the wrong code.
+    Without it, processes that compile different signatures together can leave an index that points to the wrong code.
     """
     with (folder() / "lock").open("a") as lock:
         if sys.platform != "win32":

@@ -1,4 +1,4 @@
-"""One client's work: the pass of a round over its shard, by the kernel that fits. Importing this imports numba."""
+"""One shard's computations: passes, values and subgradients. Chooses the kernels. Importing this imports numba."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from fism_client import kernels
 from fism_client.compute import kernel_cache
 from fism_client.data.shard import SparseRows
 from fism_common.errors import ProblemError
-from fism_common.exchange import Order, Reply
-from fism_common.problem.losses import CustomLoss, LossKind
-from fism_common.problem.sets import Ball, Box, L1Ball, SetKind, Simplex
+from fism_common.exchange import Pass, PassAnswer
+from fism_common.problem.custom import CustomLoss
 
 if TYPE_CHECKING:
     from fism_client.data.shard import Shard
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class LocalPass:
-    """A shard, a loss and a set, ready to answer orders. Holds no state of the algorithm: equal orders, equal bits."""
+    """A shard, a loss and a set. Holds no algorithm state: equal questions get bit-identical answers."""
 
     def __init__(self, shard: Shard, loss: Loss, constraint: ConstraintSet, where: str = "the shard") -> None:
         """Check that the labels fit the loss, choose the kernel, and compile or load it."""
@@ -31,59 +30,70 @@ class LocalPass:
         constraint.check(shard.columns)
         self.shard = shard
         self.formula = _formula(loss)
-        self.region = _region(constraint, shard.columns)
-        # A distance to a ball moves every column, and only the box and the ball have a closed form for drifting.
-        lazy = {SetKind.BOX: kernels.lazy_box_pass, SetKind.BALL: kernels.lazy_ball_pass}
-        linear = loss.kind != LossKind.BALL_DISTANCE
-        self._sparse_pass = lazy.get(constraint.kind, kernels.scattered_pass) if linear else kernels.scattered_pass
+        self.region = kernels.region_of(constraint, shard.columns)
+        # The distance to a ball changes every column, and only the box and the ball have a closed form for the drift.
+        lazy = {"box": kernels.lazy_box_pass, "ball": kernels.lazy_ball_pass}
+        self._sparse_pass = lazy.get(constraint.kind, kernels.scattered_pass) if loss.linear else kernels.scattered_pass
         with kernel_cache.first_call():
             x = np.zeros(shard.columns)
-            self.advance(x, Order(0, x, x, 0.0, 0.0), end=0)
+            self.advance(x, Pass(x, x, 0.0, 0.0), end=0)
 
-    def answer(self, order: Order) -> Reply:
-        """Run the order's pass; return where it ended, and F_i where it began."""
-        x = order.x.copy()
-        inner = self.advance(x, order)
-        return Reply(x, inner)
+    def answer(self, question: Pass) -> PassAnswer:
+        """Run the pass; return the point where it ended, and F_i where it started."""
+        x = question.x.copy()
+        inner = self.advance(x, question)
+        return PassAnswer(x, inner)
 
-    def inner(self, x: Vector) -> float:
-        """Return F_i at ``x``, a point of X: what a pass with steps of length 0 gives."""
-        return self.answer(Order(0, x, np.zeros_like(x), 0.0, 0.0)).inner
+    def advance(self, x: Vector, question: Pass, begin: int = 0, end: int | None = None) -> float:
+        """Run the pass over the rows ``begin`` to ``end``, updating ``x``, any point in X, in place.
 
-    def advance(self, x: Vector, order: Order, begin: int = 0, end: int | None = None) -> float:
-        """Take the order's steps over the rows ``begin`` to ``end``, moving ``x`` itself from wherever in X it is.
-
-        Returns the sum of the losses of these rows at the order's own point.
+        Returns the sum of the losses of these rows at ``question.x``.
         """
         shard, rows = self.shard, self.shard.rows
         end = shard.count if end is None else end
-        drift = (order.gamma * order.weight) * order.h
-        rest = (shard.scale, shard.labels[begin:end], self.formula, self.region, order.x, drift, order.gamma, x)
+        drift = (question.gamma * question.weight) * question.h
+        rest = (shard.scale, shard.labels[begin:end], self.formula, self.region, question.x, drift, question.gamma, x)
         if isinstance(rows, SparseRows):
             return self._sparse_pass(rows.part(begin, end), *rest)
         return kernels.dense_pass(rows[begin:end], *rest)
 
-    def warm_gradient(self) -> None:
-        """Compile or load what ``gradient`` needs."""
+    def warm_points(self) -> None:
+        """Compile or load what ``value`` and ``probe`` need."""
         with kernel_cache.first_call():
             x = np.zeros(self.shard.columns)
-            self.gradient(x, x.copy(), end=0)
+            self.value(x, end=0)
+            self.probe(x, x.copy(), end=0)
 
-    def gradient(self, x: Vector, gradient: Vector, end: int | None = None) -> float:
-        """Add the gradient of F_i at ``x`` to ``gradient``, for a smooth loss; return F_i there. Rows up to ``end``."""
+    def value(self, x: Vector, end: int | None = None) -> float:
+        """Return F_i at ``x``, over the rows up to ``end``."""
         shard, rows = self.shard, self.shard.rows
-        rest = (shard.scale, shard.labels[:end], self.formula, x, gradient)
-        if isinstance(rows, SparseRows):
-            return kernels.sparse_gradient(rows, *rest)
-        return kernels.dense_gradient(rows, *rest)
+        rest = (shard.scale, shard.labels[:end], self.formula, x)
+        return kernels.sparse_value(rows, *rest) if isinstance(rows, SparseRows) else kernels.dense_value(rows, *rest)
+
+    def probe(self, x: Vector, g: Vector, end: int | None = None) -> float:
+        """Add one exact subgradient of F_i at ``x`` to ``g``; return F_i there. Uses the rows up to ``end``."""
+        shard, rows = self.shard, self.shard.rows
+        rest = (shard.scale, shard.labels[:end], self.formula, x, g)
+        return kernels.sparse_probe(rows, *rest) if isinstance(rows, SparseRows) else kernels.dense_probe(rows, *rest)
+
+
+def total_loss(shard: Shard, loss: Loss, x: Vector) -> float:
+    """Return the sum of the losses of a shard's rows at ``x``."""
+    formula, rows = _formula(loss), shard.rows
+
+    def value(end: int | None) -> float:
+        rest = (shard.scale, shard.labels[:end], formula, x)
+        return kernels.sparse_value(rows, *rest) if isinstance(rows, SparseRows) else kernels.dense_value(rows, *rest)
+
+    with kernel_cache.first_call():
+        value(0)
+    return value(None)
 
 
 def _formula(loss: Loss) -> kernels.Formula:
     if not isinstance(loss, CustomLoss):
-        return kernels.Formula(int(loss.kind), loss.parameter, None, None)
-    return kernels.Formula(
-        int(loss.kind), loss.parameter, _compile(loss, "value", loss.value), _compile(loss, "slope", loss.slope)
-    )
+        return kernels.formula_of(loss)
+    return kernels.formula_of(loss, _compile(loss, "value", loss.value), _compile(loss, "slope", loss.slope))
 
 
 @lru_cache(maxsize=64)
@@ -91,35 +101,15 @@ def _compile(loss: CustomLoss, part: str, function: Scalar) -> Scalar:
     from numba import cfunc, njit
 
     try:
-        # By numpy's rules 1 / 0 is an infinity; an error could not leave the pass.
+        # With numpy's error model 1 / 0 is infinity; an exception could not leave the pass.
         compiled = njit(error_model="numpy")(getattr(function, "py_func", function))
 
         def call(z: float, b: float) -> float:
             return float(compiled(z, b))
 
         return cfunc("float64(float64, float64)")(call)
-    except Exception as cause:  # numba lets through whatever its own code trips over
+    except Exception as cause:  # numba raises exceptions of any type
         raise ProblemError(
-            f"the {part} of loss {loss.name!r} does not compile; it must be a function of two floats (z, b) that "
-            f"returns a float, in the part of Python that numba knows: {cause}"
+            f"the {part} of loss {loss.kind!r} does not compile; it must be a function of two floats (z, b) that "
+            f"returns a float, in the subset of Python that numba supports: {cause}"
         ) from cause
-
-
-def _region(constraint: ConstraintSet, n: int) -> kernels.Region:
-    nothing = np.zeros(0)
-    if type(constraint) not in {Box, Ball, Simplex, L1Ball}:  # a subclass may project otherwise
-        raise ProblemError(
-            f"{type(constraint).__name__} is not one of the sets that a pass can project on: Box, Ball, Simplex, L1Ball"
-        )
-    match constraint:
-        case Box():
-            lo, hi = np.broadcast_arrays(*np.atleast_1d(constraint.lo, constraint.hi))
-            return kernels.Region(int(constraint.kind), lo.copy(), hi.copy(), 0.0)
-        case Ball():
-            center = np.zeros(n) if constraint.center is None else constraint.center.copy()
-            return kernels.Region(int(constraint.kind), center, nothing, constraint.radius)
-        case Simplex():
-            return kernels.Region(int(constraint.kind), nothing, nothing, constraint.total)
-        case L1Ball():
-            return kernels.Region(int(constraint.kind), nothing, nothing, constraint.radius)
-    raise TypeError(f"no region for {constraint!r}")

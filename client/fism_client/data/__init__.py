@@ -1,1 +1,1 @@
-"""A site's own data, from the files that it has to rows and labels."""
+"""A site's data, from its files to rows and labels."""

@@ -1,4 +1,4 @@
-"""A client's data from whatever it has: the one door to the readers of files."""
+"""A client's data from any source: the only entry point to the file readers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FORMS = {
     "columns": "svmlight",
     "zero_based": "svmlight",
 }
-"""What may be said of some forms alone."""
+"""Settings that only some formats use."""
 _OF_TABLES = {"label", "features", "drop"}
 _OF_SVMLIGHT = {"scale", "columns", "zero_based"}
 
@@ -50,7 +50,7 @@ _OF_SVMLIGHT = {"scale", "columns", "zero_based"}
 def load(source: Source, reading: Reading, folder: Path, *, labelled: bool = True) -> Data:
     """Return a client's data; raise DataError that names the file, the row and the column, and what was expected.
 
-    Paths are relative to ``folder``. Without ``labelled`` rows without labels are good enough.
+    Paths are relative to ``folder``. Without ``labelled``, rows need no labels.
     """
     # Slow to load, and not always needed.
     from fism_client.data.readers.duck import Selection, select_all  # noqa: PLC0415
@@ -74,22 +74,22 @@ def load(source: Source, reading: Reading, folder: Path, *, labelled: bool = Tru
 
 
 def is_svmlight(path: Path) -> bool:
-    """Whether this is a file of svmlight's form, by its name."""
+    """Whether a file is in the svmlight format, by its name."""
     return path.name.lower().removesuffix(".gz").endswith(_SVMLIGHT)
 
 
 def brings_labels(path: Path) -> bool:
-    """Whether the labels of a file's rows are in it, and need no name."""
+    """Whether a file contains the labels of its rows, so that they need not be named."""
     return is_svmlight(path) or path.name.lower().endswith(".npz")
 
 
 def _refuse_unused(source: Source, reading: Reading, where: str, used: AbstractSet[str]) -> None:
-    """Raise DataError for what is said of the data and has no meaning for its form."""
-    said = {name: getattr(reading, name) for name in Reading.model_fields} | {"labels": source.labels}
+    """Raise DataError for settings that the data's format does not use."""
+    given = {name: getattr(reading, name) for name in Reading.model_fields} | {"labels": source.labels}
     unset = Reading()
     for name, form in _FORMS.items():
-        if name not in used and said[name] != getattr(unset, name, None):
-            raise DataError(f"{where}: {name} is for {form}, and has no meaning here; leave it out")
+        if name not in used and given[name] != getattr(unset, name, None):
+            raise DataError(f"{where}: {name} is for {form} only; remove it")
 
 
 def _array(path: Path, source: Source, reading: Reading, folder: Path, *, labelled: bool) -> Shard:
@@ -101,7 +101,7 @@ def _array(path: Path, source: Source, reading: Reading, folder: Path, *, labell
         _refuse_unused(source, reading, where, {"scale"})
         return read_npz(path, reading.scale, labelled=labelled)
     if not name.endswith((".npy", "-ubyte", ".idx")):
-        raise DataError(f"{path}: the end of its name says nothing of its form; there are {_KNOWN}")
+        raise DataError(f"{path}: unknown file extension; supported are {_KNOWN}")
     _refuse_unused(source, reading, where, {"scale", "labels"})
     rows = _read(path)
     if source.labels is not None:

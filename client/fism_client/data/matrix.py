@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class Matrix:
-    """A shard as it was read, to which an intercept may come."""
+    """A shard as read from a file; an intercept may be added to it."""
 
     where: str
     shard: Shard
-    """Numbers that are missing are NaN."""
+    """Missing numbers are NaN."""
     first_row = 0
-    """Rows of arrays are counted from here."""
+    """Rows of arrays are numbered from here."""
 
     @property
     def count(self) -> int:
@@ -39,7 +39,7 @@ class Matrix:
 
     @property
     def schema(self) -> tuple[Column, ...]:
-        """Nothing: the columns have no names."""
+        """Empty: the columns have no names."""
         return ()
 
     @property
@@ -48,14 +48,14 @@ class Matrix:
         return self.shard.columns
 
     def doubts(self) -> list[str]:
-        """Nothing: all entries are numbers."""
+        """Return an empty list: all entries are numbers."""
         return []
 
     def encode(self, recipe: Recipe) -> Shard:
-        """Return the rows that the recipe makes; raise DataError that names the row and the column."""
+        """Return the rows encoded by the recipe; raise DataError that names the row and the column."""
         shard = self.shard
         if recipe.features:
-            raise DataError(f"{self.where} has columns without names; give the names with a table, such as a CSV file")
+            raise DataError(f"{self.where} has columns without names; use a table that has them, such as a CSV file")
         if recipe.missing is not Missing.MEAN and not isinstance(shard.rows, SparseRows):
             rows, scale = shard.rows, shard.scale
             if isinstance(recipe.missing, float) and np.isnan(rows).any():

@@ -12,6 +12,6 @@ if TYPE_CHECKING:
 
 
 def fresh(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return memory that the system gives page by page: NumPy's own waits for huge ones, a second for 400 MB."""
+    """Return memory that the system allocates page by page: NumPy's waits for huge pages, a second for 400 MB."""
     size = int(np.prod(shape)) * dtype.itemsize
     return np.ndarray(shape, dtype, mmap(-1, size) if size else b"")

@@ -1,4 +1,4 @@
-"""A site's own rows and labels: checked once, kept as narrow as they fit."""
+"""A site's rows and labels: checked once, stored in the narrowest type that holds them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from fism_common.vectors import Vector, positive, real_numbers
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+__all__ = ["Shard"]
+
 _WIDEST = 8
 _EXACT_IN_FLOAT32 = 2**24
 
@@ -23,14 +25,14 @@ Entries: TypeAlias = NDArray[np.uint8] | NDArray[np.float32] | NDArray[np.float6
 
 @runtime_checkable
 class SparseMatrix(Protocol):
-    """Any sparse matrix of scipy's."""
+    """Any scipy sparse matrix."""
 
     def tocsr(self) -> csr_array:
         """Return the matrix in compressed sparse rows."""
 
 
 class SparseRows(NamedTuple):
-    """Compressed sparse rows, as kernels take them: columns sorted, none twice in a row."""
+    """Compressed sparse rows as an argument of kernels: columns sorted, none twice in a row."""
 
     data: Entries
     indices: NDArray[np.int32]
@@ -38,11 +40,11 @@ class SparseRows(NamedTuple):
     columns: int
 
     def part(self, begin: int, end: int) -> SparseRows:
-        """Return the rows from ``begin`` to ``end``, without copying an entry."""
+        """Return the rows from ``begin`` to ``end``, without copying entries."""
         return self._replace(indptr=self.indptr[begin : end + 1])
 
     def take(self, which: slice | NDArray[np.bool_]) -> SparseRows:
-        """Return some of the rows, in their order, with entries of their own."""
+        """Return a copy of some of the rows, in their order."""
         lengths = np.diff(self.indptr)
         chosen = np.zeros(lengths.size, bool)
         chosen[which] = True
@@ -71,15 +73,15 @@ class Shard:
     ) -> Shard:
         """Return a checked shard; raise DataError that names ``where``, the row and the column.
 
-        ``rows`` is dense or any scipy sparse matrix. Entries are kept in the narrowest of uint8, float32 and float64
+        ``rows`` is dense or any scipy sparse matrix. Entries are stored in the narrowest of uint8, float32 and float64
         that holds them exactly: a pass is bound by memory. ``scale`` multiplies every entry (1 / 255 for pixels).
-        With ``missing`` dense rows may have NaN, to be filled in before a pass.
+        With ``missing``, dense rows may have NaN, which must be filled in before a pass.
         """
         kept, count = _sparse(rows, where) if isinstance(rows, SparseMatrix) else _dense(rows, where, missing=missing)
         return cls(kept, _labels(labels, count, where), positive(scale, f"{where}: the scale", DataError))
 
     def split(self, parts: int) -> list[Shard]:
-        """Return the rows in so many parts, in order, of sizes that differ by one at most."""
+        """Split the rows, in order, into ``parts`` shards whose sizes differ by at most one."""
         if not 1 <= parts <= self.count:
             raise DataError(f"{self.count} rows cannot be split into {parts} shards; each needs a row")
         ends = np.cumsum([part.size for part in np.array_split(np.arange(self.count), parts)])
@@ -108,7 +110,7 @@ class Shard:
         return self.scale * np.asarray(self.rows @ x)
 
     def digest(self, salt: str) -> bytes:
-        """Return a digest of rows and labels that only tells equal shards from others of the same run."""
+        """Return a digest of rows and labels that only shows whether two shards in one run are equal."""
         digest = hashlib.sha256(salt.encode())
         parts = self.rows[:3] if isinstance(self.rows, SparseRows) else (self.rows,)
         for part in (*parts, self.labels, np.array(self.scale)):
@@ -128,7 +130,7 @@ class Shard:
 
 
 def held_out_count(count: int, share: float) -> int:
-    """Return how many of so many rows are held out; refuse to hold out all."""
+    """Return how many of ``count`` rows are held out; raise DataError if none would be left."""
     held = round(share * count)
     if held == count:
         raise DataError(f"holding out {share:g} of {count} rows leaves none to train on")
@@ -152,7 +154,7 @@ def _sparse(rows: SparseMatrix, where: str) -> tuple[SparseRows, int]:
     except ValueError as cause:
         raise DataError(f"{where}: the sparse rows are broken: {cause}") from cause
     if not table.has_canonical_format:
-        table = table.copy()  # the caller's own stays as it is
+        table = table.copy()  # do not change the caller's matrix
         table.sum_duplicates()
     _check_shape(table.shape, where)
     values = _numbers(table.data, f"{where}: rows", dimensions=1)
@@ -194,7 +196,7 @@ def _check_finite(
     indices: NDArray[np.int32] | None = None,
     indptr: NDArray[np.int64] | None = None,
 ) -> None:
-    """Raise DataError for the first entry that is NaN or infinite; ``indices`` and ``indptr`` place sparse ones."""
+    """Raise DataError for the first entry that is NaN or infinite; ``indices`` and ``indptr`` locate sparse ones."""
     finite = np.isfinite(values)
     if finite.all():
         return
@@ -220,6 +222,6 @@ def _fits(values: NDArray[Any], dtype: type[np.uint8 | np.float32]) -> bool:
         return dtype is np.uint8 or bool(
             values.size == 0 or max(-int(values.min()), int(values.max())) <= _EXACT_IN_FLOAT32
         )
-    # Most tables that do not fit show it in their first row: look there before copying all of it.
-    with np.errstate(over="ignore"):  # too large for float32 becomes inf, which does not equal
+    # Most tables that do not fit show it in their first row: check that before copying the whole table.
+    with np.errstate(over="ignore"):  # a value too large for float32 becomes inf, which is not equal
         return all(bool(np.all(part.astype(dtype) == part)) for part in (values[:1], values))

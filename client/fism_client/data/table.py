@@ -1,4 +1,4 @@
-"""Columns with names, and the rows that the federation's recipe makes of them."""
+"""Columns with names, and the rows that the federation's recipe encodes them to."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from fism_common.vectors import Vector
 
 _BLOCK = 4096
-"""Rows that are put together at once: what they fill stays in a cache meanwhile."""
+"""Rows assembled at once: few enough to stay in a CPU cache meanwhile."""
 _DECIMAL = re.compile(r"-?\d+\.\d+")
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class Table:
-    """A client's columns and labels. Numbers that are missing are NaN, texts None; times are seconds since 1970."""
+    """A client's columns and labels. Missing numbers are NaN, missing texts None; times are seconds since 1970."""
 
     where: str
     columns: dict[str, NDArray[Any]]
     kinds: dict[str, Kind]
     labels: Vector
     verbatim: Callable[[Sequence[str]], list[NDArray[Any]]]
-    """Returns columns by name as texts, as they are written where they are from; None where one is missing."""
+    """Returns columns by name as texts, exactly as the source has them; None for a missing value."""
     first_row = 1
-    """People count the rows of a table from here."""
+    """Rows of a table are numbered from here, as people count them."""
 
     @property
     def count(self) -> int:
@@ -50,7 +50,7 @@ class Table:
 
     @property
     def schema(self) -> tuple[Column, ...]:
-        """The names and kinds of the columns, all that is ever told of them."""
+        """The names and kinds of the columns: all that a request to join says about them."""
         return tuple(Column(name, self.kinds[name]) for name in self.columns)
 
     @property
@@ -59,9 +59,9 @@ class Table:
         return len(self.columns)
 
     def encode(self, recipe: Recipe) -> Shard:
-        """Return the rows that the recipe makes of the columns; raise DataError that names the row and the column.
+        """Return the rows encoded by the recipe; raise DataError that names the row and the column.
 
-        Where missing numbers are to be filled in with the federation's mean, they are NaN.
+        Missing numbers are NaN if they will be filled in with the federation's mean.
         """
         parts: list[NDArray[Any]] = []
         texts = self._texts([column.name for column in recipe.features if column.name in recipe.levels])
@@ -81,7 +81,7 @@ class Table:
         return Shard.of(rows, self.labels, where=self.where, missing=recipe.missing is Missing.MEAN)
 
     def doubts(self) -> list[str]:
-        """Return which columns are texts by a few of their values alone, and where the first of these is."""
+        """Return which columns are texts only because of a few values, and where the first of these is."""
         found = []
         for column in self.schema:
             values = self.columns[column.name]
@@ -95,7 +95,7 @@ class Table:
         return found
 
     def _texts(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
-        """Return columns as texts; those that are none are read again, as a number does not say how it was written."""
+        """Return columns as texts; other columns are read again, since a number does not show how it was written."""
         again = [name for name in names if self.kinds[name] is not Kind.TEXT]
         read = dict(zip(again, self.verbatim(again), strict=True)) if again else {}
         return {name: read[name] if name in read else self.columns[name] for name in names}
@@ -116,7 +116,7 @@ class Table:
         if missing is Missing.REFUSE:
             row = int(np.argmin(finite))
             raise DataError(
-                f"{self._at(row, name)} is missing; leave the row out, or let the federation state a rule for it "
+                f"{self._at(row, name)} is missing; leave the row out, or let the federation set a rule for it "
                 "(data.missing)"
             )
         return values if missing is Missing.MEAN else np.where(finite, values, missing)
@@ -132,7 +132,7 @@ class Table:
             what = "is missing" if texts[row] is None else f"is {texts[row]!r}"
             raise DataError(
                 f"{self._at(row, name)} {what}; the federation lists {known}. Add the level to its configuration "
-                f"(data.levels), or let those that are not listed count as {OTHER!r} (data.unknown)"
+                f"(data.levels), or let unlisted levels count as {OTHER!r} (data.unknown)"
             )
         if unknown.all():
             known = ", ".join(map(repr, listed))
@@ -159,9 +159,9 @@ _EXPECTED = {Kind.NUMBER: "a number", Kind.TIME: "a time such as 2025-12-31 or 2
 
 
 def place_of(text: str | None, levels: Sequence[str]) -> int:
-    """Return where a text is among the levels, -1 if it is not.
+    """Return the index of a text among the levels; -1 if it is not there.
 
-    As it is written; else as the same decimal, 1.0 as 1; else true and false as whatever the levels have for them.
+    Tries the exact text, then an equal decimal (1.0 for 1), then for true and false a level with the same meaning.
     """
     if text is None:
         return -1
@@ -175,5 +175,5 @@ def place_of(text: str | None, levels: Sequence[str]) -> int:
 
 
 def _short(text: str) -> str:
-    """Return a decimal without zeros at its end, and any other text as it is: 01 and 1e5 may be codes."""
+    """Return a decimal without trailing zeros, and any other text unchanged: 01 and 1e5 may be codes."""
     return text.rstrip("0").rstrip(".") if _DECIMAL.fullmatch(text) else text

@@ -4,9 +4,9 @@ from fism_client.compute.kernel_cache import at_home
 
 with at_home():
     from fism_client.kernels.dense import dense_pass, measure_two, scattered_pass, step
-    from fism_client.kernels.gradients import dense_gradient, sparse_gradient
-    from fism_client.kernels.losses import Formula, value
-    from fism_client.kernels.sets import Region, project
+    from fism_client.kernels.losses import Formula, formula_of, value
+    from fism_client.kernels.points import dense_probe, dense_value, sparse_probe, sparse_value
+    from fism_client.kernels.sets import Region, project, region_of
     from fism_client.kernels.sparse import lazy_ball_pass, lazy_box_pass
     from fism_client.kernels.svmlight import WIDTH, Room, parse
 
@@ -15,15 +15,19 @@ __all__ = [
     "Formula",
     "Region",
     "Room",
-    "dense_gradient",
     "dense_pass",
+    "dense_probe",
+    "dense_value",
+    "formula_of",
     "lazy_ball_pass",
     "lazy_box_pass",
     "measure_two",
     "parse",
     "project",
+    "region_of",
     "scattered_pass",
-    "sparse_gradient",
+    "sparse_probe",
+    "sparse_value",
     "step",
     "value",
 ]

@@ -1,4 +1,4 @@
-"""The pass that touches every column at every row: dense rows, and sparse ones where the problem needs it."""
+"""The pass that updates every column at every row: for dense rows, and for sparse ones if the problem needs it."""
 
 import math
 
@@ -11,8 +11,8 @@ from fism_client.kernels.options import COMPILED, INLINED
 from fism_client.kernels.sets import BOX, Region, clip, project
 from fism_common.vectors import Vector
 
-# From about this many bytes on, a row, x, x_k and the drift no longer share the first-level cache: the losses at x_k
-# are then taken for a block of rows ahead of their steps (a third less time on 784 columns of float64).
+# From about this many bytes, a row, x, x_k and the drift no longer fit together in the L1 cache: the losses at x_k are
+# then computed for a block of rows before its steps (a third less time on 784 columns of float64).
 _LONG_ROW = 2500
 _BLOCK = 64
 
@@ -31,7 +31,7 @@ def dense_pass(
 ) -> float:
     """Run x <- P_X[x - gamma g_j(x) - drift] over all rows j, in place; return the sum of f_j at the fixed ``x_k``."""
     total = 0.0
-    if rows.itemsize == 1 or rows.itemsize * x.size < _LONG_ROW:  # to widen bytes twice costs more than it saves
+    if rows.itemsize == 1 or rows.itemsize * x.size < _LONG_ROW:  # widening bytes twice costs more than it saves
         for j in range(labels.size):
             z, z_k = measure_two(rows[j], scale, loss, x, x_k)
             total += value(loss, z_k, labels[j])
@@ -75,9 +75,9 @@ def scattered_pass(
 
 @njit(**INLINED)
 def measure(row: Entries, scale: float, loss: Formula, x: Vector) -> float:
-    """Return what the loss is a function of: <row, x>, or for ball-distance |x - row|."""
+    """Return the argument of the loss: <row, x>, or for ball-distance |x - row|."""
     z = 0.0
-    if loss.kind == BALL_DISTANCE:
+    if loss.code == BALL_DISTANCE:
         for t in range(x.size):
             z += (x[t] - scale * row[t]) ** 2
         return math.sqrt(z)
@@ -88,9 +88,9 @@ def measure(row: Entries, scale: float, loss: Formula, x: Vector) -> float:
 
 @njit(**INLINED)
 def measure_two(row: Entries, scale: float, loss: Formula, x: Vector, y: Vector) -> tuple[float, float]:
-    """Return what ``measure`` does for ``x`` and for ``y``, in one sweep of the row."""
+    """Return ``measure`` for ``x`` and for ``y``, in one sweep over the row."""
     z, w = 0.0, 0.0
-    if loss.kind == BALL_DISTANCE:
+    if loss.code == BALL_DISTANCE:
         for t in range(x.size):
             z += (x[t] - scale * row[t]) ** 2
             w += (y[t] - scale * row[t]) ** 2
@@ -105,7 +105,7 @@ def measure_two(row: Entries, scale: float, loss: Formula, x: Vector, y: Vector)
 def step(scale: float, z: float, b: float, loss: Formula, gamma: float) -> tuple[float, float]:
     """Return gamma g(x) as (shrink, push): it is shrink * (x - scale * row) + push * row."""
     length = gamma * slope(loss, z, b)
-    if loss.kind == BALL_DISTANCE:
+    if loss.code == BALL_DISTANCE:
         return length / z if length > 0.0 else 0.0, 0.0
     return 0.0, length * scale
 
@@ -124,11 +124,11 @@ def move(
 ) -> None:
     """Replace ``x`` by P_X[x - gamma g(x) - drift]."""
     shrink, push = step(scale, z, b, loss, gamma)
-    if region.kind == BOX and region.lo.size == 1 and shrink == 0.0:
+    if region.code == BOX and region.lo.size == 1 and shrink == 0.0:
         lo, hi = region.lo[0], region.hi[0]
         for t in range(x.size):
             x[t] = clip(x[t] - push * row[t] - drift[t], lo, hi)
-    elif region.kind == BOX and region.lo.size == 1:
+    elif region.code == BOX and region.lo.size == 1:
         lo, hi = region.lo[0], region.hi[0]
         for t in range(x.size):
             x[t] = clip(x[t] - shrink * (x[t] - scale * row[t]) - drift[t], lo, hi)

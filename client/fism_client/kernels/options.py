@@ -12,16 +12,19 @@ class Options(TypedDict, total=False):
     forceinline: bool
 
 
-# Without 'reassoc' a dot product does not vectorise; with 'nnan' a NaN would be lost on its way to the check.
+# Without 'reassoc' a dot product does not vectorise; with 'nnan' a NaN would be lost before the check for it.
 COMPILED: Final[Options] = {"cache": True, "nogil": True, "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
 
-# What kernels call is always inlined. Else the process that compiles a kernel calls one copy of it, and processes that
-# load the kernel from the cache another, which may round otherwise.
+# Functions that kernels call are always inlined. Otherwise the process that compiles a kernel calls one copy of them,
+# and processes that load the kernel from the cache call another, which may round differently.
 INLINED: Final[Options] = {**COMPILED, "forceinline": True}
 
-# Where the order of operations is the point: reassociated, (x - top) - tau would be x - (top + tau).
+# For functions created at run time: numba caches code per source file, and they have none.
+INLINED_UNCACHED: Final[Options] = {**INLINED, "cache": False}
+
+# For code that relies on the order of operations: reassociation would turn (x - top) - tau into x - (top + tau).
 EXACT: Final[Options] = {**INLINED, "fastmath": {"contract", "nsz"}}
 
-# Every operation as it is written: numbers are read to the last bit.
+# No fastmath: numbers must be parsed exactly, to the last bit.
 PARSING: Final[Options] = {"cache": True, "nogil": True}
 READING: Final[Options] = {**PARSING, "forceinline": True}

@@ -1,4 +1,4 @@
-"""The constraint sets, compiled: a step of x, and its projection, in place."""
+"""The compiled constraint sets: their projections of x, in place."""
 
 import math
 from typing import NamedTuple
@@ -6,32 +6,41 @@ from typing import NamedTuple
 from numba import njit
 
 from fism_client.kernels.options import EXACT, INLINED
-from fism_common.problem.sets import SetKind
+from fism_common.errors import ProblemError
+from fism_common.problem.sets import SETS, ConstraintSet
 from fism_common.vectors import Vector
 
-BOX = int(SetKind.BOX)
-BALL = int(SetKind.BALL)
-SIMPLEX = int(SetKind.SIMPLEX)
-
+_CODES = {kind: code for code, kind in enumerate(SETS)}
+BOX, BALL, SIMPLEX = _CODES["box"], _CODES["ball"], _CODES["simplex"]
 
 _SMALLEST_SQUARE = 1e-300
 
 
 class Region(NamedTuple):
-    """A set as kernels take it."""
+    """A set as an argument of kernels."""
 
-    kind: int
+    code: int
     lo: Vector
-    """The box's lower bounds, or the one for all columns; the ball's centre."""
+    """The box's lower bounds, one per column or one for all; the ball's centre."""
     hi: Vector
-    """The box's upper bounds, or the one for all columns."""
+    """The box's upper bounds, one per column or one for all."""
     radius: float
     """The radius of a ball, the total of a simplex."""
 
 
+def region_of(constraint: ConstraintSet, n: int) -> Region:
+    """Return a set as an argument of kernels; raise ProblemError for one without a compiled projection."""
+    if type(constraint) not in SETS.values():  # a subclass may project differently
+        raise ProblemError(
+            f"{type(constraint).__name__} has no compiled projection; use one of "
+            + ", ".join(one.__name__ for one in SETS.values())
+        )
+    return Region(_CODES[constraint.kind], *constraint.kernel_arguments(n))
+
+
 @njit(**INLINED)
 def clip(value: float, lo: float, hi: float) -> float:
-    """Return ``value`` brought into [lo, hi]; NaN stays NaN, which min and max would lose."""
+    """Return ``value`` clipped to [lo, hi]. NaN stays NaN: min and max would lose it with their arguments swapped."""
     raised = max(value, lo)
     return min(raised, hi)
 
@@ -39,11 +48,11 @@ def clip(value: float, lo: float, hi: float) -> float:
 @njit(**INLINED)
 def project(region: Region, x: Vector) -> None:
     """Replace ``x`` by the nearest point of the region."""
-    if region.kind == BOX:
+    if region.code == BOX:
         _project_box(region.lo, region.hi, x)
-    elif region.kind == BALL:
+    elif region.code == BALL:
         _project_ball(region.lo, region.radius, x)
-    elif region.kind == SIMPLEX:
+    elif region.code == SIMPLEX:
         _project_simplex(region.radius, x)
     else:
         _project_l1_ball(region.radius, x)
@@ -74,7 +83,7 @@ def _project_ball(center: Vector, radius: float, x: Vector) -> None:
 
 @njit(**EXACT)
 def _project_far_ball(center: Vector, radius: float, x: Vector) -> None:
-    """Project where squares overflow or vanish: in units of the largest entry."""
+    """Project when squares overflow or underflow: scale by the largest entry."""
     largest, square = 0.0, 0.0
     for t in range(x.size):
         largest = max(largest, abs(x[t] - center[t]))
@@ -114,11 +123,11 @@ def _project_l1_ball(radius: float, x: Vector) -> None:
 
 
 @njit(**EXACT)
-def _threshold(total: float, top: float, x: Vector, absolute: bool) -> float:  # noqa: FBT001  # numba takes it flat
-    """Return the tau for which the entries of (x or |x|) - top, less tau and cut at 0, sum to ``total``.
+def _threshold(total: float, top: float, x: Vector, absolute: bool) -> float:  # noqa: FBT001  # numba has no keyword-only arguments
+    """Return the tau for which the positive entries of (x or |x|) - top - tau sum to ``total``.
 
-    Michelot's rule: take the tau of all entries, leave out those at or below it, again until none leaves. Measured
-    from the largest entry: else a large x swallows ``total``.
+    Michelot's algorithm: compute tau from all entries, remove those at or below it, and repeat until none is removed.
+    Entries are relative to the largest one: otherwise a large x would absorb ``total`` in rounding.
     """
     tau, count = -math.inf, x.size + 1
     while True:

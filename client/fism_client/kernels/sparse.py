@@ -1,4 +1,4 @@
-"""Passes whose cost is the nonzeros of a row: the drift is constant in a round, so an untouched column only drifts."""
+"""Passes that only visit a row's nonzeros: the drift is constant in a round, so an untouched column only drifts."""
 
 import math
 
@@ -31,7 +31,8 @@ def lazy_box_pass(
 ) -> float:
     """Do what ``dense_pass`` does on a box, for a linear loss and an ``x`` in the box.
 
-    From inside, s steps of an untouched column are exactly clip(x - s drift): it catches up when a row touches it.
+    From inside the box, s steps of an untouched column are exactly clip(x - s drift): they are applied when a row
+    touches it.
     """
     # One cache line per column instead of six.
     columns = np.empty((x.size, 6))
@@ -73,8 +74,8 @@ def lazy_ball_pass(
 ) -> float:
     """Do what ``dense_pass`` does on a ball, for a linear loss.
 
-    Keeps x - center = alpha v + beta d, d being the drift, with |v|^2, <v, d> and |d|^2: a step of the drift moves
-    beta, a projection scales alpha and beta, and a row changes v in its nonzeros only.
+    Stores x - center as alpha v + beta d, where d is the drift, with |v|^2, <v, d> and |d|^2: a drift step changes
+    beta, a projection scales alpha and beta, and a row changes v only at its nonzeros.
     """
     columns = np.empty((x.size, 4))  # v, d, x_k, center: one cache line per column
     for t in range(x.size):
@@ -126,6 +127,6 @@ def _products(columns: Vector) -> tuple[float, float, float]:
 
 @njit(**INLINED)
 def _fold(columns: Vector, alpha: float, beta: float) -> None:
-    """Put alpha v + beta d in the place of v."""
+    """Replace v by alpha v + beta d."""
     for t in range(columns.shape[0]):
         columns[t, 0] = alpha * columns[t, 0] + beta * columns[t, 1]

@@ -1,4 +1,4 @@
-"""The parser of svmlight's lines."""
+"""The parser for svmlight lines."""
 
 from typing import NamedTuple
 
@@ -9,38 +9,38 @@ from numpy.typing import NDArray
 from fism_client.kernels.options import PARSING, READING
 
 WIDTH = 40
-"""Bytes of the longest number that is read; a double needs 24."""
+"""Bytes of the longest number that is accepted; a double needs 24."""
 _LARGEST = 2**31 - 2
 _EXACT = 2**53
 _DIGITS = 18
-"""So many digits are a 64-bit number for sure."""
+"""This many digits always fit a 64-bit integer."""
 _POWERS = 10.0 ** np.arange(23)
-"""Those that a double holds exactly: one product or quotient with them is rounded once, and so right."""
+"""The powers that a double holds exactly: a product or quotient with one is rounded only once, so it is correct."""
 _NEWLINE, _SPACE, _TAB, _RETURN, _HASH, _COLON = 10, 32, 9, 13, 35, 58
 _PLUS, _MINUS, _POINT, _ZERO, _NINE, _E, _SMALL_E = 43, 45, 46, 48, 57, 69, 101
 _FOUND, _HARD, _NONE = 0, 1, 2
 _FAR = 10_000
-"""An exponent beyond which nothing changes."""
+"""Larger exponents give the same result."""
 
 NO_LABEL, NO_PAIR, NO_INDEX, NOT_ASCENDING, TOO_LARGE, TOO_LONG, FROM_ZERO, NO_NUMBER = range(1, 9)
 
 
 class Room(NamedTuple):
-    """Where what is parsed goes."""
+    """The parser's output buffers."""
 
     labels: NDArray[np.float64]
     lengths: NDArray[np.int64]
     values: NDArray[np.float64]
     indices: NDArray[np.int32]
     hard_texts: NDArray[np.uint8]
-    """Numbers of which one rounding does not give the right double: left to a parser that takes longer."""
+    """Numbers that need more than one rounding: a slower parser reads them."""
     hard_places: NDArray[np.int64]
-    """Their places in values; those of labels are -1, -2, ..."""
+    """Their places in values; labels have the places -1, -2, ..."""
 
 
 @njit(**PARSING)
 def parse(text: NDArray[np.uint8], room: Room, first: int) -> tuple[int, int, int, int, int]:
-    """Parse whole lines; return an error or 0, where it is, and how many rows, entries and hard numbers there are.
+    """Parse whole lines; return an error code or 0, its position, and the counts of rows, entries and hard numbers.
 
     ``first`` is the first column's number, 0 or 1.
     """
@@ -67,7 +67,7 @@ def parse(text: NDArray[np.uint8], room: Room, first: int) -> tuple[int, int, in
 def _pairs(
     text: NDArray[np.uint8], p: int, end: int, room: Room, entries: int, hard: int, first: int
 ) -> tuple[int, int, int, int]:
-    """Parse a line's pairs; return an error or 0, how far it came, and how many entries and hard numbers there are."""
+    """Parse a line's pairs; return an error code or 0, how far it got, and the counts of entries and hard numbers."""
     last = -1
     p = _skip(text, p, end)
     while not _is_over(text, p, end):
@@ -90,7 +90,7 @@ def _pairs(
 
 @njit(**READING)
 def _index_error(text: NDArray[np.uint8], begin: int, p: int, end: int, index: int, last: int, first: int) -> int:
-    """Return what is wrong with a column's number that ends at p; 0 if nothing is."""
+    """Return the error code for a column number that ends at p; 0 if it is valid."""
     if index > _LARGEST:
         return TOO_LARGE
     if p == begin:
@@ -104,7 +104,7 @@ def _index_error(text: NDArray[np.uint8], begin: int, p: int, end: int, index: i
 
 @njit(**READING)
 def _take(text: NDArray[np.uint8], p: int, end: int, room: Room, hard: int, place: int) -> tuple[int, int, int]:
-    """Put the number that begins at p in its place; return an error or 0, where it ends, and how many are hard."""
+    """Store the number that starts at p; return an error code or 0, where it ends, and the count of hard numbers."""
     state, value, after = _number(text, p, end)
     if state == _NONE or not (_is_over(text, after, end) or _is_blank(text[after])):
         return NO_NUMBER, p, hard
@@ -124,7 +124,7 @@ def _take(text: NDArray[np.uint8], p: int, end: int, room: Room, hard: int, plac
 
 @njit(**READING)
 def _skip(text: NDArray[np.uint8], p: int, end: int) -> int:
-    """Return where what is not blank begins."""
+    """Return the position of the next byte that is not blank."""
     while p < end and _is_blank(text[p]):
         p += 1
     return p
@@ -137,13 +137,13 @@ def _is_blank(byte: int) -> bool:
 
 @njit(**READING)
 def _is_over(text: NDArray[np.uint8], p: int, end: int) -> bool:
-    """Whether a line has no more to say: it ends, or a comment begins."""
+    """Whether the line ends or a comment starts here."""
     return p == end or text[p] == _NEWLINE or text[p] == _HASH
 
 
 @njit(**READING)
 def _number(text: NDArray[np.uint8], p: int, end: int) -> tuple[int, float, int]:
-    """Return whether there is a number at p, what it is unless it is hard, and where it ends."""
+    """Return whether there is a number at p, its value unless it is hard, and where it ends."""
     negative = p < end and text[p] == _MINUS
     if p < end and (text[p] == _MINUS or text[p] == _PLUS):
         p += 1
@@ -173,9 +173,9 @@ def _number(text: NDArray[np.uint8], p: int, end: int) -> tuple[int, float, int]
 
 @njit(**READING)
 def _digits(text: NDArray[np.uint8], p: int, end: int, number: int, digits: int) -> tuple[int, int, int]:
-    """Append digits to a number; return where they end, the number, and how many it has without leading zeros.
+    """Append digits to a number; return where they end, the number, and its digit count without leading zeros.
 
-    Those beyond what fits are only counted.
+    Digits that do not fit are only counted.
     """
     while p < end and _ZERO <= text[p] <= _NINE:
         if digits < _DIGITS:

@@ -1,61 +1,57 @@
-"""What comes on a client's stream, and what it answers."""
+"""Assembles questions and the problem's vectors from the slices on a client's stream."""
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from fism_common.exchange import Order
-from fism_common.wire.codec import Assembly, reply_messages, to_message
-from fism_common.wire.pb import federation_pb2 as pb
+from fism_common.exchange import Moments, Pass, Probe, Solution
+from fism_common.wire.messages import ASKED_WITH, QuestionKind
+from fism_common.wire.slices import Assembly
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fism_client.compute.site import Worker
+    from fism_common.exchange import Question
     from fism_common.vectors import Vector
-    from fism_common.wire.codec import Bytes
+    from fism_common.wire.messages import Key, QuestionSlice, SetupSlice
 
 
-class Conversation:
-    """One stream's vectors, put together from slices."""
+class Asked(NamedTuple):
+    """A complete question."""
 
-    def __init__(self, n: int, coming: tuple[str, ...]) -> None:
-        """Expect vectors of n entries; those named in ``coming`` before the first order."""
-        self._coming = coming
-        self._setup = Assembly(n, len(coming))
-        self._order = Assembly(n, 2)
-        self._solution: Assembly | None = None
+    key: Key
+    round: int
+    question: Question
+
+
+class Incoming:
+    """One stream's vectors."""
+
+    def __init__(self, n: int, expected: tuple[str, ...]) -> None:
+        """Expect vectors of n entries; ``expected`` names those in the setup."""
         self._n = n
+        self._setup = Assembly(n, expected)
+        self._questions: dict[QuestionKind, Assembly] = {}
 
-    def setup(self, message: pb.Setup) -> dict[str, Vector] | None:
-        """Take a slice of the vectors of X; return them when they are complete."""
-        parts = [getattr(message, name) for name in self._coming]
-        complete = self._setup.add(message.offset, *parts)
-        return dict(zip(self._coming, self._setup.vectors, strict=True)) if complete else None
+    def setup(self, message: SetupSlice) -> dict[str, Vector] | None:
+        """Add a slice of the problem's vectors; return them once they are complete."""
+        return self._setup.vectors if self._setup.add(message.offset, message.part) else None
 
-    def order(self, message: pb.Order, x_part: Bytes, h_part: Bytes) -> Order | None:
-        """Take a slice of an order; return the order when it is complete, until the next slice comes."""
-        if not self._order.add(message.offset, x_part, h_part):
+    def question(self, message: QuestionSlice) -> Asked | None:
+        """Add a slice of a question; return it once complete. Its vectors are valid until the next slice arrives."""
+        kind = message.kind
+        assembly = self._questions.get(kind)
+        if assembly is None:
+            assembly = self._questions[kind] = Assembly(self._n, ASKED_WITH[kind])
+        if not assembly.add(message.offset, message.part):
             return None
-        x, h = self._order.vectors
-        return Order(message.round, x, h, message.gamma, message.weight)
-
-    def closing(self, message: pb.Closing) -> Vector | None:
-        """Take a slice of the solution; return it when it is complete."""
-        self._solution = self._solution or Assembly(self._n, 1)
-        return self._solution.vectors[0] if self._solution.add(message.offset, message.x) else None
+        return Asked(message.key, message.round, _question(message, assembly.vectors))
 
 
-def answer(asked: pb.Order, order: Order, worker: Worker) -> Iterable[bytes]:
-    """Do an order, of which ``asked`` is any slice; return the answer."""
-    began = time.perf_counter()
-    evaluation = worker.evaluate(order.x) if asked.evaluate else None
-    reply = worker.answer(order)
-    return reply_messages(reply, asked, time.perf_counter() - began, evaluation)
-
-
-def closed(worker: Worker, x: Vector) -> bytes:
-    """Return the answer to the solution."""
-    message = pb.Closed(inner=worker.inner(x), evaluation=to_message(worker.evaluate(x)))
-    return pb.ClientMessage(closed=message).SerializeToString()
+def _question(message: QuestionSlice, vectors: dict[str, Vector]) -> Question:
+    match message.kind:
+        case QuestionKind.PASS:
+            return Pass(vectors["x"], vectors["h"], message.gamma, message.weight, message.evaluate)
+        case QuestionKind.PROBE:
+            return Probe(vectors["x"], message.evaluate)
+        case QuestionKind.SOLUTION:
+            return Solution(vectors["x"])
+    return Moments()

@@ -1,4 +1,4 @@
-"""Why a handshake failed: gRPC tells both ends next to nothing, so the client looks for itself."""
+"""Finds out why a handshake failed: gRPC reports almost nothing, so the client checks for itself."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _SECONDS = 2.0
 
 
 def diagnose(address: str, files: TlsFiles | None) -> str | None:
-    """Return why no connection comes about, if it is a matter of certificates; else None.
+    """Return why the connection fails, if TLS or certificates are the reason; otherwise None.
 
-    The one look at the server is without trust in it: nothing is sent to it but what a handshake has.
+    This connects to the server once without verifying it, and sends nothing but a handshake.
     """
     if is_unix(address) or (files is None and not _speaks_tls(address)):
         return None
@@ -51,17 +51,17 @@ def diagnose(address: str, files: TlsFiles | None) -> str | None:
 
 
 _NOT_ACCEPTED = (
-    "the server does not accept this client's certificate: it is of another authority than the server's, or has "
-    "expired by the server's clock; ask the coordinator for a new one"
+    "the server does not accept this client's certificate: it was issued by another authority, or has expired by the "
+    "server's clock; ask the coordinator for a new one"
 )
 
 
 def _handshake_fault(reason: str) -> str | None:
-    """Return what OpenSSL's reason means, if it is one that a person can do something about."""
+    """Return what OpenSSL's reason means, if the user can do something about it; otherwise None."""
     if reason in {"WRONG_VERSION_NUMBER", "UNEXPECTED_MESSAGE", "RECORD_LAYER_FAILURE"}:
-        return "the server speaks plain text, and this client has a certificate: it does not go on without TLS"
+        return "the server speaks plain text, but this client has a certificate and requires TLS"
     if reason in {"TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"}:
-        return "the server does not speak TLS 1.3, and this client nothing less"
+        return "the server does not support TLS 1.3, which this client requires"
     return _NOT_ACCEPTED if re.search("UNKNOWN_CA|CERTIFICATE", reason) else None
 
 
@@ -69,26 +69,26 @@ def _server_fault(stream: ssl.SSLSocket, address: str, files: TlsFiles) -> str |
     """Return what is wrong with the server's certificate; None if nothing is."""
     der = stream.getpeercert(binary_form=True)
     if der is None:
-        return "the server shows no certificate"
+        return "the server presents no certificate"
     certificate, host = x509.load_der_x509_certificate(der), host_of(address)
     if not is_issued_by(certificate, read_certificate(files.ca)):
-        return f"the server's certificate is not of the authority in {files.ca}: is this the right server?"
+        return f"the server's certificate was not issued by the authority in {files.ca}: is this the right server?"
     if SERVER not in uses_of(certificate):
-        return "what answers there shows a certificate that is not a server's: is this the right server?"
+        return "the certificate at this address is not a server certificate: is this the right server?"
     wrong = time_fault(certificate)
     if wrong is not None:
         return f"the server's certificate {wrong}; tell the coordinator"
-    if _plainly(host) not in map(_plainly, hosts_of(certificate)):
-        told = ", ".join(hosts_of(certificate))
+    if _canonical(host) not in map(_canonical, hosts_of(certificate)):
+        hosts = ", ".join(hosts_of(certificate))
         return (
-            f"the server's certificate is for {told}, not for {host}; use one of these names, or the coordinator "
-            f"issues another (fism certs issue {name_of(certificate)} --host {host} --renew)"
+            f"the server's certificate is for {hosts}, not for {host}; use one of these names, or ask the coordinator "
+            f"to issue another (fism certs issue {name_of(certificate)} --host {host} --renew)"
         )
     return None
 
 
-def _plainly(host: str) -> str:
-    """Return a name or an address in the one way of writing it."""
+def _canonical(host: str) -> str:
+    """Return a host name or an IP address in canonical form."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
@@ -112,7 +112,7 @@ def _connect(address: str) -> socket.socket:
 
 def _context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # to look, not to trust
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # only to diagnose: nothing is trusted
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.set_alpn_protocols(["h2"])
     return context

@@ -1,4 +1,4 @@
-"""Work in a thread of its own, beside the event loop."""
+"""Work in a thread, while the event loop keeps running."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-async def beside(work: Callable[[], T]) -> T:
-    """Return what ``work`` returns, or raise what it raises; meanwhile the loop goes on.
+async def in_thread(work: Callable[[], T]) -> T:
+    """Return what ``work`` returns, or raise what it raises.
 
-    Nobody waits for the thread of a call that is cancelled: a kernel cannot be broken off. ``asyncio.to_thread`` would
-    have the whole process wait for it at its end.
+    If the call is cancelled, the thread is abandoned: a kernel cannot be interrupted. ``asyncio.to_thread`` would make
+    the whole process wait for it on exit.
     """
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
@@ -33,7 +33,7 @@ async def beside(work: Callable[[], T]) -> T:
     def run() -> None:
         try:
             value = work()
-        except BaseException as error:  # noqa: BLE001  # it is raised where it is waited for
+        except BaseException as error:  # noqa: BLE001  # it is raised in the caller
             settle(result.set_exception, error)
         else:
             settle(result.set_result, value)

@@ -1,1 +1,1 @@
-"""Columns, moments and data sources: what every client does to its data alike."""
+"""Columns, moments and data sources: how all clients prepare their data in the same way."""

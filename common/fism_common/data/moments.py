@@ -1,4 +1,4 @@
-"""Means and spreads of columns, of one client and of all: merged without ever squaring a large number."""
+"""Means and spreads of columns, of one client and of all clients: merged without squaring large numbers."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fism_common.wire.codec import pack, slices
-from fism_common.wire.pb import federation_pb2 as pb
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from fism_common.vectors import Vector
 
 
 @dataclass(frozen=True)
-class Moments:
-    """Of each column: how many values it has, their mean, and the sum of their squared distances to it.
+class ColumnMoments:
+    """For each column: the number of its values, their mean, and the sum of their squared distances to the mean.
 
-    The mean is ``mean + rest``: one double holds the mean of times since 1970 to no more than 1e-7 seconds.
+    The mean is ``mean + rest``: one double holds the mean of times since 1970 only to 1e-7 seconds.
     """
 
     count: Vector
@@ -31,21 +28,21 @@ class Moments:
 
 @dataclass(frozen=True)
 class Scaling:
-    """The mean, ``mean + rest``, and the spread of each column over all clients' rows; 0 and 1 where it is kept."""
+    """The mean, ``mean + rest``, and the spread of each column over all clients; 0 and 1 if it is not standardised."""
 
     mean: Vector
     rest: Vector
     spread: Vector
 
 
-MOMENTS = tuple(field.name for field in fields(Moments))
+MOMENTS = tuple(field.name for field in fields(ColumnMoments))
 SCALING = tuple(field.name for field in fields(Scaling))
 
 
-def merge(parts: Sequence[Moments]) -> Moments:
+def merge(parts: Sequence[ColumnMoments]) -> ColumnMoments:
     """Return the moments of all clients' rows together, by the formula of Chan, Golub and LeVeque."""
     near = np.zeros_like(parts[0].mean)
-    for part in reversed(parts):  # a mean of somebody who has values: differences to it are small
+    for part in reversed(parts):  # the mean of a client that has values: differences from it are small
         np.copyto(near, part.mean, where=part.count > 0)
     count, shift = np.zeros_like(near), np.zeros_like(near)
     for part in parts:
@@ -56,20 +53,12 @@ def merge(parts: Sequence[Moments]) -> Moments:
     for part in parts:
         squares += part.squares + part.count * (((part.mean - near) + part.rest) - shift) ** 2
     mean = near + shift
-    return Moments(count, mean, (near - mean) + shift, squares)
+    return ColumnMoments(count, mean, (near - mean) + shift, squares)
 
 
-def scaling(moments: Moments) -> Scaling:
-    """Return the scaling that the moments of all rows give; a column that is constant, or has no values, is kept."""
+def scaling(moments: ColumnMoments) -> Scaling:
+    """Return the scaling for the moments of all rows; a column that is constant, or has no values, is not scaled."""
     spread = np.sqrt(moments.squares / np.maximum(moments.count, 1.0))
-    # Below this a column's differences are rounding alone.
+    # Below this, a column's differences are only rounding errors.
     constant = spread <= np.finfo(np.float64).eps * np.abs(moments.mean)
     return Scaling(moments.mean, moments.rest, np.where(constant, 1.0, spread))
-
-
-def moments_messages(moments: Moments, attempt: int) -> Iterator[bytes]:
-    """Yield the answer to Measure."""
-    for part in slices(moments.mean.size):
-        named = {name: pack(getattr(moments, name)[part]) for name in MOMENTS}
-        message = pb.Moments(attempt=attempt, offset=part.start, **named)
-        yield pb.ClientMessage(moments=message).SerializeToString()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import ConfigDict, Field, PositiveInt, model_validator
 
 from fism_common.settings import Settings
 
@@ -14,27 +14,29 @@ Scale = Annotated[float, Field(strict=False, gt=0, allow_inf_nan=False)]
 class Reading(Settings):
     """How a file is read."""
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     label: str | None = None
-    """The column of labels, of a table."""
+    """The column of labels in a table."""
     positive: str | bool | int | float | None = None
     """The label that counts as 1; all others count as -1."""
     features: Annotated[list[str], Field(min_length=1)] | None = None
-    """Columns of a table that are used; else all but the label and those to drop."""
+    """The columns of a table to use, A,B,C; by default all except the label and the dropped ones."""
     drop: list[str] = Field(default_factory=list)
-    """Columns of a table that are not used."""
+    """The columns of a table to ignore, A,B,C."""
     scale: Scale = 1.0
     """Multiplies every entry of an array: 1 / 255 for pixels."""
     columns: PositiveInt | None = None
-    """How many columns sparse rows have, if it is more than the last one in use."""
+    """The number of columns of svmlight rows, if the file does not use the last ones."""
     zero_based: bool = False
-    """Whether svmlight counts columns from 0."""
+    """Count the columns of svmlight from 0."""
 
     @model_validator(mode="after")
     def _one_way_to_choose(self) -> Reading:
         if self.features is not None and self.drop:
-            raise ValueError("give the features that are used, or those to drop, not both")
+            raise ValueError("give either features or drop, not both")
         if self.features is not None and len(set(self.features)) < len(self.features):
-            raise ValueError("each of the features is given once")
+            raise ValueError("features must not name a column twice")
         if self.features is not None and self.label in self.features:
             raise ValueError(f"the label {self.label!r} cannot be one of the features")
         return self
@@ -43,15 +45,17 @@ class Reading(Settings):
 class Source(Settings):
     """Which file, or which query."""
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     data: str | None = None
-    """A file."""
+    """The rows: a .csv, .parquet, .jsonl, .npz, .npy or .svm file, or IDX images."""
     query: str | None = None
-    """SQL, in which files are tables: SELECT ... FROM 'visits.parquet'."""
+    """Instead of data, SQL over such files: SELECT ... FROM 'visits.parquet' WHERE ..."""
     labels: str | None = None
-    """A file of labels, for arrays without them."""
+    """A file of labels, for .npy and IDX."""
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Source:
         if (self.data is None) == (self.query is None):
-            raise ValueError("give either data, a file, or query, in SQL")
+            raise ValueError("give either data (a file) or query (SQL)")
         return self

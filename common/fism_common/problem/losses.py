@@ -1,141 +1,221 @@
-"""The losses f: which there are, what they ask of the labels, and their slopes at kinks.
+"""The losses f, one class each: formula, label rule, description, scikit-learn equivalent.
 
-A linear loss is a function of z = <row, x> and the label b, and its subgradient is slope(z, b) * row.
-``ball-distance`` is the one loss that is not: its rows are centres, its labels radii.
-The compiled formulas are in ``fism_client.kernels.losses``.
+A loss is a function of z and the label b: f = phi(z, b). For a linear loss z = <row, x>, and its subgradient is
+dphi(z, b) * row. ``ball-distance`` is the one loss that is not linear: its rows are centres, its labels radii, and
+z = |x - row|. ``phi`` and ``dphi`` are plain scalar functions of (z, b, parameter); the client's kernels compile them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from enum import IntEnum
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from fism_common.errors import DataError, ProblemError
+from fism_common.problem.registry import Family
 from fism_common.vectors import Vector, positive
 
-Scalar = Callable[[float, float], float]
+__all__ = [
+    "Absolute",
+    "BallDistance",
+    "Hinge",
+    "Huber",
+    "Logistic",
+    "Loss",
+    "Quantile",
+    "Squared",
+    "SquaredHinge",
+]
 
-
-class LossKind(IntEnum):
-    """How the compiled pass tells the losses apart."""
-
-    LOGISTIC = 0
-    HINGE = 1
-    SQUARED_HINGE = 2
-    SQUARED = 3
-    ABSOLUTE = 4
-    HUBER = 5
-    QUANTILE = 6
-    BALL_DISTANCE = 7
-    CUSTOM = 8
-
-
-CLASSIFYING = frozenset({LossKind.LOGISTIC, LossKind.HINGE, LossKind.SQUARED_HINGE})
-"""The losses whose labels are classes, -1 and 1."""
+Scalar: TypeAlias = Callable[[float, float], float]
 
 
 class Loss:
     """One convex f per row."""
 
-    name: str
-    kind: LossKind
+    kind: str
+    """Its name in configurations and messages."""
     smooth: bool
+    classifies: ClassVar[bool] = False
+    """Whether labels are classes, -1 and 1."""
+    linear: ClassVar[bool] = True
+    """Whether z = <row, x>."""
+    description: ClassVar[str] = "the custom losses of all rows"
+    """What F sums, in words."""
+    sklearn: ClassVar[tuple[str, str, dict[str, Any]] | None] = None
+    """The scikit-learn equivalent: module, class, arguments; an argument may name a field, and then has its value."""
 
     @property
     def parameter(self) -> float:
-        """The loss's one parameter, 0 where it has none."""
-        return 0.0
+        """The loss's only parameter; 0 if it has none."""
+        own = fields(self)  # type: ignore[arg-type]  # every built-in loss is a dataclass
+        return float(getattr(self, own[0].name)) if own else 0.0
+
+    @staticmethod
+    def phi(z: float, b: float, parameter: float, /) -> float:
+        """Return f."""
+        raise NotImplementedError
+
+    @staticmethod
+    def dphi(z: float, b: float, parameter: float, /) -> float:
+        """Return the chosen subgradient of f in z."""
+        raise NotImplementedError
 
     def check_labels(self, labels: Vector, where: str, first_row: int = 0) -> None:
         """Raise DataError if a label has no meaning for this loss, naming ``where`` and the row, from ``first_row``."""
-
-
-class _Classifying(Loss):
-    """A loss of the margin b z; labels are -1 and 1."""
-
-    def check_labels(self, labels: Vector, where: str, first_row: int = 0) -> None:
-        wrong = np.abs(labels) != 1
+        wrong = np.abs(labels) != 1 if self.classifies else np.zeros(0, bool)
         if wrong.any():
             row = int(np.argmax(wrong))
             raise DataError(
-                f"{where}: the label of row {row + first_row} is {labels[row]:g}, but the loss {self.name!r} needs -1 "
-                "or 1; say which label counts as 1 (positive), or in Python give np.where(b > 0, 1, -1)"
+                f"{where}: the label of row {row + first_row} is {labels[row]:g}, but the loss {self.kind!r} needs -1 "
+                "or 1; choose the label that counts as 1 (positive), or in Python pass np.where(b > 0, 1, -1)"
             )
 
 
 @dataclass(frozen=True)
-class Logistic(_Classifying):
+class Logistic(Loss):
     """log(1 + exp(-b z)), b in {-1, 1}."""
 
-    name = "logistic"
-    kind = LossKind.LOGISTIC
+    kind = "logistic"
     smooth = True
+    classifies = True
+    description = "the logistic losses of all rows, ln(1 + exp(-b a'x)), with labels b of -1 and 1"
+    sklearn = ("sklearn.linear_model", "LogisticRegression", {})
+
+    @staticmethod
+    def phi(z: float, b: float, _: float) -> float:
+        """Return f."""
+        return math.log1p(math.exp(-abs(z))) + max(-b * z, 0.0)
+
+    @staticmethod
+    def dphi(z: float, b: float, _: float) -> float:
+        """Return the slope."""
+        return -b / (1.0 + math.exp(b * z))
 
 
 @dataclass(frozen=True)
-class Hinge(_Classifying):
+class Hinge(Loss):
     """max(0, 1 - b z), b in {-1, 1}; the slope is 0 at b z = 1."""
 
-    name = "hinge"
-    kind = LossKind.HINGE
+    kind = "hinge"
     smooth = False
+    classifies = True
+    description = "the hinge losses of all rows, max(0, 1 - b a'x), with labels b of -1 and 1"
+    sklearn = ("sklearn.svm", "LinearSVC", {"loss": "hinge"})
+
+    @staticmethod
+    def phi(z: float, b: float, _: float) -> float:
+        """Return f."""
+        return max(0.0, 1.0 - b * z)
+
+    @staticmethod
+    def dphi(z: float, b: float, _: float) -> float:
+        """Return the slope."""
+        return -b if b * z < 1.0 else 0.0
 
 
 @dataclass(frozen=True)
-class SquaredHinge(_Classifying):
+class SquaredHinge(Loss):
     """max(0, 1 - b z)^2, b in {-1, 1}."""
 
-    name = "squared-hinge"
-    kind = LossKind.SQUARED_HINGE
+    kind = "squared-hinge"
     smooth = True
+    classifies = True
+    description = "the squared hinge losses of all rows, max(0, 1 - b a'x)^2, with labels b of -1 and 1"
+    sklearn = ("sklearn.svm", "LinearSVC", {})
+
+    @staticmethod
+    def phi(z: float, b: float, _: float) -> float:
+        """Return f."""
+        return max(0.0, 1.0 - b * z) ** 2
+
+    @staticmethod
+    def dphi(z: float, b: float, _: float) -> float:
+        """Return the slope."""
+        return -2.0 * b * max(0.0, 1.0 - b * z)
 
 
 @dataclass(frozen=True)
 class Squared(Loss):
     """(z - b)^2 / 2."""
 
-    name = "squared"
-    kind = LossKind.SQUARED
+    kind = "squared"
     smooth = True
+    description = "the squared errors of all rows, (a'x - b)^2 / 2"
+    sklearn = ("sklearn.linear_model", "LinearRegression", {})
+
+    @staticmethod
+    def phi(z: float, b: float, _: float) -> float:
+        """Return f."""
+        r = z - b
+        return 0.5 * r * r
+
+    @staticmethod
+    def dphi(z: float, b: float, _: float) -> float:
+        """Return the slope."""
+        return z - b
 
 
 @dataclass(frozen=True)
 class Absolute(Loss):
     """|z - b|; the slope is 0 at z = b."""
 
-    name = "absolute"
-    kind = LossKind.ABSOLUTE
+    kind = "absolute"
     smooth = False
+    description = "the absolute errors of all rows, |a'x - b|"
+    sklearn = ("sklearn.linear_model", "QuantileRegressor", {"quantile": 0.5})
+
+    @staticmethod
+    def phi(z: float, b: float, _: float) -> float:
+        """Return f."""
+        return abs(z - b)
+
+    @staticmethod
+    def dphi(z: float, b: float, _: float) -> float:
+        """Return the slope."""
+        r = z - b
+        if r == 0.0:
+            return 0.0
+        return 1.0 if r > 0.0 else -1.0
 
 
 @dataclass(frozen=True)
 class Huber(Loss):
     """(z - b)^2 / 2 where |z - b| <= delta, else delta (|z - b| - delta / 2)."""
 
-    name = "huber"
-    kind = LossKind.HUBER
+    kind = "huber"
     smooth = True
+    description = "the Huber losses of all rows: squared for small errors a'x - b, absolute for large ones"
+    sklearn = ("sklearn.linear_model", "HuberRegressor", {})
     delta: float = 1.0
 
     def __post_init__(self) -> None:
         """Refuse a delta that is not above 0."""
         object.__setattr__(self, "delta", positive(self.delta, "huber's delta", ProblemError))
 
-    @property
-    def parameter(self) -> float:
-        return self.delta
+    @staticmethod
+    def phi(z: float, b: float, delta: float) -> float:
+        """Return f."""
+        r = z - b
+        return 0.5 * r * r if abs(r) <= delta else delta * (abs(r) - 0.5 * delta)
+
+    @staticmethod
+    def dphi(z: float, b: float, delta: float) -> float:
+        """Return the slope."""
+        return min(max(z - b, -delta), delta)
 
 
 @dataclass(frozen=True)
 class Quantile(Loss):
     """tau max(0, b - z) + (1 - tau) max(0, z - b); the slope is 0 at z = b."""
 
-    name = "quantile"
-    kind = LossKind.QUANTILE
+    kind = "quantile"
     smooth = False
+    description = "the quantile losses of all rows, which weigh predictions above and below the label differently"
+    sklearn = ("sklearn.linear_model", "QuantileRegressor", {"quantile": "tau"})
     tau: float = 0.5
 
     def __post_init__(self) -> None:
@@ -145,18 +225,39 @@ class Quantile(Loss):
             raise ProblemError(f"quantile's tau must be below 1, not {tau:g}: 0.9 is the ninth decile")
         object.__setattr__(self, "tau", tau)
 
-    @property
-    def parameter(self) -> float:
-        return self.tau
+    @staticmethod
+    def phi(z: float, b: float, tau: float) -> float:
+        """Return f."""
+        r = z - b
+        return max(-tau * r, (1.0 - tau) * r)
+
+    @staticmethod
+    def dphi(z: float, b: float, tau: float) -> float:
+        """Return the slope."""
+        r = z - b
+        if r == 0.0:
+            return 0.0
+        return 1.0 - tau if r > 0.0 else -tau
 
 
 @dataclass(frozen=True)
 class BallDistance(Loss):
-    """dist(x, ball): max(0, |x - row| - b), rows are centres and labels radii; 0 is taken on the boundary."""
+    """dist(x, ball): max(0, |x - row| - b); rows are centres, labels radii; the slope is 0 on the boundary."""
 
-    name = "ball-distance"
-    kind = LossKind.BALL_DISTANCE
+    kind = "ball-distance"
     smooth = False
+    linear = False
+    description = "the distances from x to all rows' balls, max(0, |x - a| - b)"
+
+    @staticmethod
+    def phi(z: float, b: float, _: float) -> float:
+        """Return f, with z = |x - row|."""
+        return max(z - b, 0.0)
+
+    @staticmethod
+    def dphi(z: float, b: float, _: float) -> float:
+        """Return the slope in z."""
+        return 1.0 if z - b > 0.0 else 0.0
 
     def check_labels(self, labels: Vector, where: str, first_row: int = 0) -> None:
         wrong = labels < 0
@@ -167,51 +268,5 @@ class BallDistance(Loss):
             )
 
 
-@dataclass(frozen=True)
-class CustomLoss(Loss):
-    """A loss of one's own: ``value(z, b)`` and ``slope(z, b)``, scalar functions that numba can compile.
-
-    ``value`` must be convex in z, and ``slope(z, b)`` one of its subgradients in z. ``smooth`` says that
-    ``slope`` is continuous. They cannot raise: a division by 0 gives an infinity, which ends the run. The functions may
-    be plain Python or already decorated with ``numba.njit``::
-
-        pseudo_huber = fism.CustomLoss(
-            "pseudo-huber",
-            value=lambda z, b: math.sqrt(1 + (z - b) ** 2) - 1,
-            slope=lambda z, b: (z - b) / math.sqrt(1 + (z - b) ** 2),
-            smooth=True,
-        )
-    """
-
-    kind = LossKind.CUSTOM
-    name: str
-    value: Scalar
-    slope: Scalar
-    smooth: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be called, and a built-in loss's name."""
-        if not isinstance(self.name, str):
-            raise ProblemError(f"the name of a loss must be text, not {self.name!r}")
-        if self.name in LOSSES:
-            raise ProblemError(f"the name {self.name!r} is taken by a built-in loss; choose another")
-        for part in ("value", "slope"):
-            if not callable(getattr(self, part)):
-                raise ProblemError(f"the {part} of loss {self.name!r} must be a function of (z, b)")
-
-
-LOSSES: dict[str, type[Loss]] = {
-    loss.name: loss for loss in (Logistic, Hinge, SquaredHinge, Squared, Absolute, Huber, Quantile, BallDistance)
-}
-
-
-def named_loss(name: str, **parameters: float) -> Loss:
-    """Return the built-in loss called ``name``; raise ProblemError for an unknown name or parameter."""
-    if name not in LOSSES:
-        raise ProblemError(f"there is no loss called {name!r}; there are {', '.join(LOSSES)}")
-    loss = LOSSES[name]
-    allowed = [field.name for field in fields(loss)]  # type: ignore[arg-type]
-    unknown = sorted(set(parameters) - set(allowed))
-    if unknown:
-        raise ProblemError(f"the loss {name!r} has no parameter {unknown[0]!r}; it takes {allowed or 'none'}")
-    return loss(**parameters)
+LOSSES = Family("loss", (Logistic, Hinge, SquaredHinge, Squared, Absolute, Huber, Quantile, BallDistance))
+"""The built-in losses, by kind."""

@@ -1,34 +1,38 @@
-"""The constraint sets X: convex, compact, known to all; each with an exact projection."""
+"""The constraint sets X: convex, compact, public. One class each; compiled projections are in the client's kernels."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from fism_common.errors import ProblemError
+from fism_common.problem.registry import Family
 from fism_common.vectors import Vector, number_or_vector, positive, vector
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class SetKind(IntEnum):
-    """How the compiled pass tells the sets apart."""
+__all__ = ["Ball", "Box", "ConstraintSet", "L1Ball", "Simplex"]
 
-    BOX = 0
-    BALL = 1
-    SIMPLEX = 2
-    L1_BALL = 3
+_NOTHING = np.zeros(0)
 
 
 class ConstraintSet(ABC):
     """A convex and compact X."""
 
-    kind: ClassVar[SetKind]
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the set in words, for reports."""
+
+    @abstractmethod
+    def kernel_arguments(self, n: int) -> tuple[Vector, Vector, float]:
+        """Return (lo, hi, radius), the arguments of the compiled projection of this kind."""
 
     @property
     def dimension(self) -> int | None:
@@ -52,7 +56,7 @@ class ConstraintSet(ABC):
         """Return the corners of the smallest box around X in n dimensions."""
 
     def check(self, n: int) -> None:
-        """Raise ProblemError if this set is not one in n dimensions."""
+        """Raise ProblemError if this set does not fit n dimensions."""
         if self.dimension not in {None, n}:
             raise ProblemError(
                 f"the {type(self).__name__} has {self.dimension} entries, but the rows have {n} columns; "
@@ -64,7 +68,7 @@ class ConstraintSet(ABC):
 class Box(ConstraintSet):
     """lo <= x <= hi, entry by entry; ``lo`` and ``hi`` are numbers or vectors."""
 
-    kind = SetKind.BOX
+    kind = "box"
     lo: float | Vector
     hi: float | Vector
 
@@ -91,7 +95,7 @@ class Box(ConstraintSet):
     def contains(self, x: Vector, slack: float = 0.0) -> bool:
         if isinstance(self.lo, np.ndarray) or isinstance(self.hi, np.ndarray):
             return bool(np.all((x >= self.lo - slack) & (x <= self.hi + slack)))
-        return bool(x.min() >= self.lo - slack and x.max() <= self.hi + slack)  # no vector in between
+        return bool(x.min() >= self.lo - slack and x.max() <= self.hi + slack)  # no temporary vector
 
     def diameter(self, n: int) -> float:
         return _norm(np.broadcast_to(np.subtract(self.hi, self.lo), n))
@@ -99,12 +103,21 @@ class Box(ConstraintSet):
     def bounds(self, n: int) -> tuple[Vector, Vector]:
         return np.full(n, self.lo), np.full(n, self.hi)
 
+    def describe(self) -> str:
+        if isinstance(self.lo, float) and isinstance(self.hi, float):
+            return f"the box of all x with entries from {self.lo:g} to {self.hi:g}"
+        return "a box with bounds for each column"
+
+    def kernel_arguments(self, n: int) -> tuple[Vector, Vector, float]:  # noqa: ARG002
+        lo, hi = np.broadcast_arrays(*np.atleast_1d(self.lo, self.hi))
+        return lo.copy(), hi.copy(), 0.0
+
 
 @dataclass(frozen=True, eq=False)
 class Ball(ConstraintSet):
     """|x - center| <= radius in the Euclidean norm; ``center`` is 0 if not given."""
 
-    kind = SetKind.BALL
+    kind = "ball"
     radius: float
     center: Vector | None
 
@@ -134,12 +147,18 @@ class Ball(ConstraintSet):
         middle = np.zeros(n) if self.center is None else self.center
         return middle - self.radius, middle + self.radius
 
+    def describe(self) -> str:
+        return f"the ball of radius {self.radius:g} around {'0' if self.center is None else 'a given centre'}"
+
+    def kernel_arguments(self, n: int) -> tuple[Vector, Vector, float]:
+        return np.zeros(n) if self.center is None else self.center.copy(), _NOTHING, self.radius
+
 
 @dataclass(frozen=True, eq=False)
 class Simplex(ConstraintSet):
     """x >= 0 with sum(x) = total."""
 
-    kind = SetKind.SIMPLEX
+    kind = "simplex"
     total: float = 1.0
 
     def __post_init__(self) -> None:
@@ -154,7 +173,7 @@ class Simplex(ConstraintSet):
         rounding = 4 * np.finfo(np.float64).eps * self.total * x.size
         return bool(
             np.all(x >= -slack) and abs(float(np.sum(x)) - self.total) <= slack + rounding
-        )  # no -inf in the sum
+        )  # the first test keeps -inf out of the sum
 
     def diameter(self, n: int) -> float:
         return self.total * np.sqrt(2.0) if n > 1 else 0.0
@@ -162,12 +181,18 @@ class Simplex(ConstraintSet):
     def bounds(self, n: int) -> tuple[Vector, Vector]:
         return np.zeros(n), np.full(n, self.total)
 
+    def describe(self) -> str:
+        return f"the simplex: nonnegative entries that sum to {self.total:g}"
+
+    def kernel_arguments(self, n: int) -> tuple[Vector, Vector, float]:  # noqa: ARG002
+        return _NOTHING, _NOTHING, self.total
+
 
 @dataclass(frozen=True, eq=False)
 class L1Ball(ConstraintSet):
     """|x|_1 <= radius."""
 
-    kind = SetKind.L1_BALL
+    kind = "l1-ball"
     radius: float
 
     def __post_init__(self) -> None:
@@ -188,9 +213,19 @@ class L1Ball(ConstraintSet):
     def bounds(self, n: int) -> tuple[Vector, Vector]:
         return np.full(n, -self.radius), np.full(n, self.radius)
 
+    def describe(self) -> str:
+        return f"the 1-norm ball: all x whose entries' absolute values sum to at most {self.radius:g}"
+
+    def kernel_arguments(self, n: int) -> tuple[Vector, Vector, float]:  # noqa: ARG002
+        return _NOTHING, _NOTHING, self.radius
+
+
+SETS = Family("constraint", (Box, Ball, Simplex, L1Ball))
+"""The built-in sets, by kind."""
+
 
 def _norm(x: Vector) -> float:
-    """Return the Euclidean norm, without overflow, and without a BLAS whose threads may change the bits."""
+    """Return the Euclidean norm, without overflow, and without BLAS, whose threads may change the bits."""
     largest = float(np.max(np.abs(x)))
     if largest == 0 or not np.isfinite(largest):
         return largest
@@ -199,7 +234,7 @@ def _norm(x: Vector) -> float:
 
 def _project_simplex(x: Vector, total: float) -> Vector:
     """Return max(x - tau, 0) for the tau that makes it sum to ``total`` (found by sorting)."""
-    shifted = x - np.max(x)  # else a large x swallows the total
+    shifted = x - np.max(x)  # else the total is lost to rounding if x is large
     falling = np.sort(shifted)[::-1]
     thresholds = (np.cumsum(falling) - total) / np.arange(1, x.size + 1)
     tau = thresholds[np.flatnonzero(falling > thresholds)[-1]]

@@ -1,4 +1,4 @@
-"""The options of every gRPC channel and server. gRPC ignores a misspelt key: each option has a test of its effect."""
+"""The options of every gRPC channel and server. gRPC ignores misspelt keys, so each option has a test of its effect."""
 
 from __future__ import annotations
 
@@ -6,34 +6,33 @@ from typing import TYPE_CHECKING
 
 import grpc.aio
 
-from fism_common.wire.codec import MESSAGE_LIMIT
-
 if TYPE_CHECKING:
     from fism_common.wire.tls import TlsFiles
 
 Options = list[tuple[str, int]]
+MESSAGE_LIMIT = 4 * 2**20
 
 _COMMON: Options = [
     ("grpc.max_receive_message_length", MESSAGE_LIMIT),
     ("grpc.max_send_message_length", MESSAGE_LIMIT),
-    # Two messages a stream on their way in; by its own measure gRPC takes tens of MiB, for no more speed.
+    # Buffer two incoming messages per stream. If gRPC chooses, it buffers tens of MiB, and is not faster.
     ("grpc.http2.bdp_probe", 0),
     ("grpc.http2.lookahead_bytes", 2 * 2**20),
-    # A peer that is frozen or cut off without a word is noticed after both; keepalive_timeout_ms would have no effect.
+    # A peer that is frozen or silently cut off is noticed after both times; keepalive_timeout_ms would have no effect.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.http2.ping_timeout_ms", 5_000),
-    ("grpc.http2.max_pings_without_data", 0),  # no bound: a client may wait for the others for hours
+    ("grpc.http2.max_pings_without_data", 0),  # no limit: a client may wait for the others for hours
 ]
 
 CHANNEL: Options = _COMMON
 PLAIN: Options = [*CHANNEL, ("grpc.enable_http_proxy", 0)]
-"""For plain text, which is for this host: a proxy that the environment names is on another."""
+"""For plain text, which is for this host only: a proxy from the environment would be another host."""
 SERVER: Options = [
     *_COMMON,
-    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),  # else a client that waits is told to go away
-    ("grpc.so_reuseport", 0),  # else a second server on the port takes half of the calls in silence
-    # Before anybody is known: how many calls a connection has at once, how long its headers are, how long it may take
-    # for its handshake, and how long it may stay without a call.
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),  # else a waiting client gets GOAWAY
+    ("grpc.so_reuseport", 0),  # else a second server on the port silently takes half of the calls
+    # Limits before a caller is authenticated: concurrent calls per connection, size of the headers, time for the
+    # handshake, and time without a call.
     ("grpc.max_concurrent_streams", 32),
     ("grpc.max_metadata_size", 8 * 2**10),
     ("grpc.absolute_max_metadata_size", 16 * 2**10),
@@ -43,7 +42,7 @@ SERVER: Options = [
 
 
 def open_channel(address: str, tls: TlsFiles | None) -> grpc.aio.Channel:
-    """Return a client's channel: with certificates in TLS, and never in anything less."""
+    """Return a client's channel: with certificates, TLS without a fallback; else plain text."""
     if tls is None:
         return grpc.aio.insecure_channel(address, options=PLAIN)
     from fism_common.wire.tls import channel_credentials  # noqa: PLC0415  # plain text needs no cryptography

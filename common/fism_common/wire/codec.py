@@ -1,166 +1,214 @@
-"""Vectors and messages: little-endian float64, cut into slices that stay far below gRPC's limit."""
+"""Messages of a Round stream to bytes and back."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING
 
-import numpy as np
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError
 
 from fism_common.errors import ContractError
-from fism_common.exchange import Evaluation, Order, Reply
+from fism_common.exchange import (
+    Evaluation,
+    Moments,
+    MomentsAnswer,
+    Pass,
+    PassAnswer,
+    Probe,
+    ProbeAnswer,
+    Solution,
+)
 from fism_common.wire.framing import fields, unwrap, wrap
+from fism_common.wire.messages import (
+    ANSWERED_WITH,
+    ASKED_WITH,
+    AnswerSlice,
+    Goodbye,
+    Key,
+    Leaving,
+    Opening,
+    QuestionKind,
+    QuestionSlice,
+    Refused,
+    SetupSlice,
+)
 from fism_common.wire.pb import federation_pb2 as pb
+from fism_common.wire.slices import as_entries, pack, slices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import TypeAlias
+    from collections.abc import Iterator, Mapping
 
+    from fism_common.exchange import Answer, Question
     from fism_common.vectors import Vector
+    from fism_common.wire.messages import ClientMessage, Part, ServerMessage
+    from fism_common.wire.slices import Bytes
 
-    Bytes: TypeAlias = bytes | memoryview
-
-M = TypeVar("M", bound=Message)
-
-PROTOCOL = 2
-MESSAGE_LIMIT = 4 * 2**20
 _LONG = 2**15
-"""Bytes from which on a message is read field by field; for shorter ones protobuf's own copies cost less."""
-_ORDER_X, _ORDER_H, _REPLY_X = pb.Order.X_FIELD_NUMBER, pb.Order.H_FIELD_NUMBER, pb.Reply.X_FIELD_NUMBER
-SLICE = 2**16
-"""Entries of each vector in one message: 1 MiB for an order, which has two."""
-
-_ENTRY = np.dtype("<f8")
-
-
-def as_entries(x: Vector) -> Vector:
-    """Return the vector with its entries as they travel; a copy only on a big-endian machine."""
-    return x.astype(_ENTRY, copy=False)
+"""The size in bytes from which a message is read field by field; below it, protobuf's own copies cost less."""
+_KINDS = {kind: pb.Question.Kind.Value(kind.name) for kind in QuestionKind}
+_KIND_OF = {number: kind for kind, number in _KINDS.items()}
+_QUESTION = {name: pb.Question.DESCRIPTOR.fields_by_name[name].number for name in ("x", "h")}
+_ANSWER = {name: pb.Answer.DESCRIPTOR.fields_by_name[name].number for names in ANSWERED_WITH.values() for name in names}
 
 
-def pack(x: Vector) -> bytes:
-    """Return the entries as bytes."""
-    return as_entries(x).tobytes()
+def kind_of(question: Question) -> QuestionKind:
+    """Return the kind of a question."""
+    return _KIND_OF_TYPE[type(question)]
 
 
-def slices(n: int, size: int = SLICE) -> Iterator[slice]:
-    """Yield the slices of a vector of n entries."""
-    for begin in range(0, n, size):
-        yield slice(begin, min(begin + size, n))
+_KIND_OF_TYPE = {
+    Pass: QuestionKind.PASS,
+    Probe: QuestionKind.PROBE,
+    Moments: QuestionKind.MOMENTS,
+    Solution: QuestionKind.SOLUTION,
+}
 
 
-class Assembly:
-    """Vectors put together from slices that come in order, in memory that is taken once and used again."""
-
-    def __init__(self, n: int, count: int) -> None:
-        """Take memory for ``count`` vectors of ``n`` entries."""
-        self.vectors = [np.empty(n) for _ in range(count)]
-        self._n, self._filled = n, 0
-
-    def add(self, offset: int, *parts: Bytes) -> bool:
-        """Put one slice of each vector in its place; return whether all of them are complete.
-
-        The slice after the last one begins anew. Raises ContractError for one that is out of order, uneven or too long.
-        """
-        if self._filled == self._n:
-            self._filled = 0
-        size = len(parts[0]) // _ENTRY.itemsize
-        whole = all(len(part) == size * _ENTRY.itemsize for part in parts)
-        if not whole or size == 0 or offset != self._filled or offset + size > self._n:
-            raise ContractError(
-                f"a slice of {[len(part) for part in parts]} bytes at entry {offset} does not continue the vector: "
-                f"{self._filled} of {self._n} entries are there"
-            )
-        for vector, part in zip(self.vectors, parts, strict=True):
-            vector[offset : offset + size] = np.frombuffer(part, _ENTRY)
-        self._filled += size
-        return self._filled == self._n
-
-    def clear(self) -> None:
-        """Forget the slices of vectors that are not complete."""
-        self._filled = 0
+def question_messages(question: Question, key: Key, round_: int) -> list[bytes]:
+    """Return a question as messages, serialised once: every client gets the same bytes."""
+    kind = kind_of(question)
+    head = pb.Question(number=key.number, attempt=key.attempt, kind=_KINDS[kind], round=round_)
+    if isinstance(question, Pass):
+        head.gamma, head.weight = question.gamma, question.weight
+    if isinstance(question, (Pass, Probe)):
+        head.evaluate = question.evaluate
+    vectors = {name: getattr(question, name) for name in ASKED_WITH[kind]}
+    return list(_sliced(pb.ServerMessage.QUESTION_FIELD_NUMBER, head, vectors, _QUESTION))
 
 
-def order_messages(order: Order, attempt: int, *, evaluate: bool) -> list[bytes]:
-    """Return an order as messages, serialised once: the same bytes go to every client."""
-    x, h = as_entries(order.x), as_entries(order.h)
-    head = pb.Order(round=order.round, attempt=attempt, gamma=order.gamma, weight=order.weight, evaluate=evaluate)
-    messages = []
-    for part in slices(order.x.size):
-        head.offset = part.start
-        messages.append(wrap(pb.ServerMessage.ORDER_FIELD_NUMBER, head, {_ORDER_X: x[part], _ORDER_H: h[part]}))
-    return messages
-
-
-def closing_messages(x: Vector) -> list[bytes]:
-    """Return the solution as messages, serialised once."""
+def setup_messages(vectors: Mapping[str, Vector]) -> list[bytes]:
+    """Return the vectors of the problem as messages, serialised once; no message if there are none."""
+    n = max((vector.size for vector in vectors.values()), default=0)
     return [
-        pb.ServerMessage(closing=pb.Closing(offset=part.start, x=pack(x[part]))).SerializeToString()
-        for part in slices(x.size, 2 * SLICE)
+        pb.ServerMessage(
+            setup=pb.Setup(offset=part.start, vectors={name: pack(vector[part]) for name, vector in vectors.items()})
+        ).SerializeToString()
+        for part in slices(n, len(vectors))
+        if vectors
     ]
 
 
-def reply_messages(reply: Reply, asked: pb.Order, seconds: float, evaluation: Evaluation | None) -> Iterator[bytes]:
-    """Yield the answer to an order, of which ``asked`` is any slice."""
-    x = as_entries(reply.x)
-    for part in slices(reply.x.size, 2 * SLICE):
-        head = pb.Reply(
-            round=asked.round,
-            attempt=asked.attempt,
-            inner=reply.inner,
-            seconds=seconds,
-            offset=part.start,
-            evaluation=to_message(evaluation) if part.start == 0 else None,
-        )
-        yield wrap(pb.ClientMessage.REPLY_FIELD_NUMBER, head, {_REPLY_X: x[part]})
+def refused_message(refused: Refused) -> bytes:
+    """Return a rejection."""
+    return pb.ServerMessage(
+        refused=pb.Refused(round=refused.round, reason=refused.reason, excluded=refused.excluded)
+    ).SerializeToString()
 
 
-def read_message(kind: type[M], raw: bytes) -> M:
-    """Return a short message; raise ContractError for bytes that are none."""
+def goodbye_message(goodbye: Goodbye) -> bytes:
+    """Return the server's last message."""
+    return pb.ServerMessage(goodbye=pb.Goodbye(finished=goodbye.finished, reason=goodbye.reason)).SerializeToString()
+
+
+def opening_message(opening: Opening) -> bytes:
+    """Return the client's first message."""
+    return pb.ClientMessage(
+        opening=pb.Opening(token=opening.token, shard_digest=opening.shard_digest)
+    ).SerializeToString()
+
+
+def leaving_message(leaving: Leaving) -> bytes:
+    """Return a client's goodbye."""
+    return pb.ClientMessage(leaving=pb.Leaving(reason=leaving.reason)).SerializeToString()
+
+
+def answer_messages(answer: Answer, key: Key, seconds: float) -> Iterator[bytes]:
+    """Yield an answer as messages."""
+    head = pb.Answer(number=key.number, attempt=key.attempt, seconds=seconds)
+    if isinstance(answer, MomentsAnswer):
+        vectors = {name: getattr(answer.moments, name) for name in ANSWERED_WITH[QuestionKind.MOMENTS]}
+        yield from _sliced(pb.ClientMessage.ANSWER_FIELD_NUMBER, head, vectors, _ANSWER)
+        return
+    head.inner = answer.inner
+    vectors = {}
+    if isinstance(answer, PassAnswer):
+        vectors = {"x": answer.points}
+    elif isinstance(answer, ProbeAnswer):
+        vectors = {"g": answer.subgradient}
+    if answer.held_out is not None:
+        head.evaluation.CopyFrom(_evaluation_message(answer.held_out))
+    for message in _sliced(pb.ClientMessage.ANSWER_FIELD_NUMBER, head, vectors, _ANSWER):
+        yield message
+        head.ClearField("evaluation")  # it is in the first slice alone
+
+
+def _sliced(
+    field: int, head: pb.Question | pb.Answer, vectors: Mapping[str, Vector], numbers: Mapping[str, int]
+) -> Iterator[bytes]:
+    """Yield messages whose one ``field`` is ``head`` with a slice of each vector."""
+    packed = {numbers[name]: as_entries(vector) for name, vector in vectors.items()}
+    n = next(iter(packed.values())).size if packed else 0
+    for part in slices(n, len(packed)):
+        head.offset = part.start
+        yield wrap(field, head, {number: vector[part] for number, vector in packed.items()})
+
+
+def read_client_message(raw: bytes) -> ClientMessage:
+    """Return a client's message; raise ContractError for invalid bytes."""
     try:
-        return kind.FromString(raw)
+        inner = _only_field(raw, pb.ClientMessage.ANSWER_FIELD_NUMBER)
+        if inner is not None:
+            rest, vectors = unwrap(inner, _ANSWER)
+            return _answer(pb.Answer.FromString(rest), partial(_one_of, vectors))
+        message = pb.ClientMessage.FromString(raw)
     except DecodeError as error:
-        raise _no_message(error) from error
+        raise _not_a_message(error) from error
+    match message.WhichOneof("kind"):
+        case "answer":
+            return _answer(message.answer, partial(getattr, message.answer))
+        case "opening":
+            return Opening(message.opening.token, message.opening.shard_digest)
+        case "leaving":
+            return Leaving(message.leaving.reason)
+    raise ContractError("an empty message")
 
 
-def read_client_message(raw: bytes) -> tuple[pb.ClientMessage, Bytes]:
-    """Return a message of a client, and the x of a reply, which may be left out of the message.
+def _answer(head: pb.Answer, part: Part) -> AnswerSlice:
+    evaluation = _evaluation(head.evaluation) if head.HasField("evaluation") else None
+    return AnswerSlice(Key(head.number, head.attempt), head.seconds, head.inner, head.offset, part, evaluation)
 
-    Raises ContractError for bytes that are no message.
-    """
+
+def read_server_message(raw: bytes) -> ServerMessage:
+    """Return a message of the server; raise ContractError for invalid bytes."""
     try:
-        inner = _only_field(raw, pb.ClientMessage.REPLY_FIELD_NUMBER)
-        if inner is None:
-            message = pb.ClientMessage.FromString(raw)
-            return message, message.reply.x
-        rest, (x,) = unwrap(inner, (_REPLY_X,))
-        return pb.ClientMessage(reply=pb.Reply.FromString(rest)), x
+        inner = _only_field(raw, pb.ServerMessage.QUESTION_FIELD_NUMBER)
+        if inner is not None:
+            rest, vectors = unwrap(inner, _QUESTION)
+            return _question(pb.Question.FromString(rest), partial(_one_of, vectors))
+        message = pb.ServerMessage.FromString(raw)
     except DecodeError as error:
-        raise _no_message(error) from error
+        raise _not_a_message(error) from error
+    match message.WhichOneof("kind"):
+        case "question":
+            return _question(message.question, partial(getattr, message.question))
+        case "setup":
+            return SetupSlice(message.setup.offset, partial(_one_of, message.setup.vectors))
+        case "refused":
+            refused = message.refused
+            return Refused(refused.round, refused.reason, refused.excluded)
+        case "goodbye":
+            return Goodbye(message.goodbye.finished, message.goodbye.reason)
+    raise ContractError("a message of a kind that this client does not know; install the server's version of fism")
 
 
-def read_server_message(raw: bytes) -> tuple[pb.ServerMessage, Bytes, Bytes]:
-    """Return a message of the server, and the x and h of an order, which may be left out of the message.
-
-    Raises ContractError for bytes that are no message.
-    """
-    try:
-        inner = _only_field(raw, pb.ServerMessage.ORDER_FIELD_NUMBER)
-        if inner is None:
-            message = pb.ServerMessage.FromString(raw)
-            return message, message.order.x, message.order.h
-        rest, (x, h) = unwrap(inner, (_ORDER_X, _ORDER_H))
-        return pb.ServerMessage(order=pb.Order.FromString(rest)), x, h
-    except DecodeError as error:
-        raise _no_message(error) from error
+def _question(head: pb.Question, part: Part) -> QuestionSlice:
+    if head.kind not in _KIND_OF:
+        raise ContractError("a question that this client does not know; install the server's version of fism")
+    key, kind = Key(head.number, head.attempt), _KIND_OF[head.kind]
+    return QuestionSlice(key, kind, head.round, head.gamma, head.weight, head.evaluate, head.offset, part)
 
 
-def _no_message(error: DecodeError) -> ContractError:
-    return ContractError(f"bytes that are no message of the contract: {error}")
+def _not_a_message(error: DecodeError) -> ContractError:
+    return ContractError(f"bytes that are not a message of the protocol: {error}")
+
+
+def _one_of(vectors: Mapping[str, Bytes], name: str) -> Bytes:
+    """Return a vector's slice; empty if there is none."""
+    return vectors[name] if name in vectors else b""  # noqa: SIM401  # a map of protobuf's would add the key
 
 
 def _only_field(raw: bytes, number: int) -> memoryview | None:
-    """Return the content of a long message that has the one field ``number``; None for any other message."""
+    """Return the content of a long message whose only field is ``number``; None for any other message."""
     if len(raw) < _LONG:
         return None
     view = memoryview(raw)
@@ -168,13 +216,9 @@ def _only_field(raw: bytes, number: int) -> memoryview | None:
     return view[begin:end] if found == number and end == len(raw) else None
 
 
-def to_message(evaluation: Evaluation | None) -> pb.Evaluation | None:
-    """Return an evaluation as a message."""
-    if evaluation is None:
-        return None
+def _evaluation_message(evaluation: Evaluation) -> pb.Evaluation:
     return pb.Evaluation(rows=evaluation.rows, right=evaluation.right, loss=evaluation.loss)
 
 
-def from_message(message: pb.Evaluation) -> Evaluation:
-    """Return the evaluation in a message."""
+def _evaluation(message: pb.Evaluation) -> Evaluation:
     return Evaluation(message.rows, message.right if message.HasField("right") else None, message.loss)

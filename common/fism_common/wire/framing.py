@@ -1,7 +1,7 @@
 """Long byte fields of protobuf messages, written and read with one copy instead of four.
 
-A message on the wire is a run of fields: a varint that holds the field's number and its kind, then the value; for bytes
-and messages, their length and content. What is written here is what protobuf writes, and any protobuf reads it.
+A message on the wire is a sequence of fields: a varint that holds the field's number and its wire type, then the value;
+for bytes and messages, their length and content. The bytes written here are standard protobuf.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LENGTH = 2
 
 
 def wrap(field: int, head: Message, long_fields: Mapping[int, NDArray[Any]]) -> bytes:
-    """Return a message whose one ``field`` is the message ``head`` with ``long_fields`` added to it."""
+    """Return a message with one field, ``field``: the message ``head`` with ``long_fields`` added to it."""
     parts: list[Any] = [head.SerializeToString()]
     for number, content in long_fields.items():
         parts += [_varint(number << 3 | _LENGTH), _varint(content.nbytes), content.data]
@@ -29,18 +29,19 @@ def wrap(field: int, head: Message, long_fields: Mapping[int, NDArray[Any]]) -> 
     return b"".join([_varint(field << 3 | _LENGTH), _varint(size), *parts])
 
 
-def unwrap(message: memoryview, long_fields: tuple[int, ...]) -> tuple[bytes, list[memoryview]]:
-    """Return a message without its ``long_fields``, and their contents, empty where one is not there.
+def unwrap(message: memoryview, long_fields: Mapping[str, int]) -> tuple[bytes, dict[str, memoryview]]:
+    """Return a message without its ``long_fields``, and the content of those that it has, by name.
 
-    Raises DecodeError if it is no message.
+    Raises DecodeError for bytes that are not a message.
     """
-    rest, found = [], dict.fromkeys(long_fields, memoryview(b""))
+    names = {number: name for name, number in long_fields.items()}
+    rest, found = [], {}
     for number, begin, content, end in fields(message):
-        if number in found:
-            found[number] = message[content:end]
+        if number in names:
+            found[names[number]] = message[content:end]
         else:
             rest.append(message[begin:end])
-    return b"".join(rest), list(found.values())
+    return b"".join(rest), found
 
 
 def fields(message: memoryview) -> Iterator[tuple[int, int, int, int]]:
@@ -60,15 +61,15 @@ def fields(message: memoryview) -> Iterator[tuple[int, int, int, int]]:
             case 5:
                 content, at = at, at + 4
             case kind:
-                raise DecodeError(f"a field of kind {kind}")
+                raise DecodeError(f"unknown wire type {kind}")
         if at > size:
-            raise DecodeError("a field goes beyond its message")
+            raise DecodeError("a field extends beyond its message")
         yield key >> 3, begin, content, at
 
 
 def _varint(value: int) -> bytes:
     out = bytearray()
-    while value > 127:  # noqa: PLR2004  # seven bits a byte
+    while value > 127:  # noqa: PLR2004  # seven bits per byte
         out.append(value & 127 | 128)
         value >>= 7
     out.append(value)
@@ -79,7 +80,7 @@ def _read_varint(message: memoryview, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if at >= len(message) or shift > 63:  # noqa: PLR2004
-            raise DecodeError("a number goes beyond its message")
+            raise DecodeError("a varint is too long, or extends beyond its message")
         byte = message[at]
         value |= (byte & 127) << shift
         at, shift = at + 1, shift + 7

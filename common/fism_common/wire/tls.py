@@ -1,4 +1,4 @@
-"""Certificates at both ends: the three files that each has, what may be wrong with them, and credentials for gRPC."""
+"""TLS on both sides: the three files that each side has, checks of these files, and credentials for gRPC."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOON = timedelta(days=30)
 
 @dataclass(frozen=True, kw_only=True)
 class TlsFiles:
-    """One end's files: the authority's certificate, its own, and its own private key."""
+    """The files of one side: the authority's certificate, its own certificate, and its private key."""
 
     ca: Path
     certificate: Path
@@ -40,7 +40,7 @@ class TlsFiles:
 
 
 def is_local(address: str) -> bool:
-    """Whether only this host can reach an address: a loopback one, or a unix socket."""
+    """Whether only this host can reach an address: a loopback address, or a unix socket."""
     if is_unix(address):
         return True
     host = host_of(address)
@@ -56,11 +56,11 @@ def is_unix(address: str) -> bool:
 
 
 def check_address(address: str) -> None:
-    """Refuse what is neither HOST:PORT nor a unix socket."""
+    """Refuse an address that is neither HOST:PORT nor a unix socket."""
     host, colon, port = address.rpartition(":")
     whole = bool(host and colon) and port.isdecimal() and int(port) < 2**16
     if not is_unix(address) and not (whole and (":" not in host or host.startswith("["))):
-        raise ConfigError(f"{address!r} is not HOST:PORT, as in fism.example:50051 or [::1]:50051, nor unix:PATH")
+        raise ConfigError(f"{address!r} is neither HOST:PORT, such as fism.example:50051 or [::1]:50051, nor unix:PATH")
 
 
 def host_of(address: str) -> str:
@@ -69,7 +69,7 @@ def host_of(address: str) -> str:
 
 
 def check_files(files: TlsFiles, use: x509.ObjectIdentifier) -> x509.Certificate:
-    """Return the own certificate if all three files are there, fit each other, and can be used now as ``use``.
+    """Return the side's certificate if all three files exist, match, and are valid now for ``use``.
 
     Raises CertificateError with the file, what is wrong with it, and what to do.
     """
@@ -83,10 +83,10 @@ def check_files(files: TlsFiles, use: x509.ObjectIdentifier) -> x509.Certificate
     if key.public_key() != own.public_key():
         raise CertificateError(f"{files.key} does not belong to {files.certificate}; {again}")
     if not is_issued_by(own, authority):
-        raise CertificateError(f"{files.certificate} is not of the authority in {files.ca}; {again}")
+        raise CertificateError(f"{files.certificate} was not issued by the authority in {files.ca}; {again}")
     wrong = time_fault(authority)
     if wrong is not None:
-        raise CertificateError(f"{files.ca} {wrong}; the coordinator makes a new authority (fism certs init)")
+        raise CertificateError(f"{files.ca} {wrong}; the coordinator must make a new authority (fism certs init)")
     wrong = time_fault(own)
     if wrong is not None:
         raise CertificateError(f"{files.certificate} {wrong}; {again}")
@@ -112,10 +112,10 @@ def _read(file: Path) -> bytes:
 
 
 def name_of(certificate: x509.Certificate) -> str:
-    """Return whom a certificate is of."""
+    """Return the name of a certificate's owner."""
     names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     if len(names) != 1:
-        raise CertificateError("a certificate has no name, or several: it is not of fism certs")
+        raise CertificateError("a certificate has no name, or several: it was not made by fism certs")
     return str(names[0].value)
 
 
@@ -168,10 +168,10 @@ def channel_credentials(files: TlsFiles) -> grpc.ChannelCredentials:
 
 
 def server_credentials(files: TlsFiles, on_connection: Callable[[], None]) -> grpc.ServerCredentials:
-    """Return a server's credentials, which let in nobody without a certificate of the authority.
+    """Return a server's credentials, which require every client to have a certificate from the authority.
 
-    ``on_connection`` is called before every handshake, from a thread of gRPC's. Files that have changed by then, as
-    renewal changes them, are read anew.
+    gRPC calls ``on_connection`` before every handshake, from one of its threads. Files that have changed by then, for
+    example after a renewal, are read again.
     """
     read = _stamps(files)
 
@@ -180,7 +180,7 @@ def server_credentials(files: TlsFiles, on_connection: Callable[[], None]) -> gr
             [(_read(files.key), _read(files.certificate))], _read(files.ca)
         )
 
-    # None stands for no change, which the types forget.
+    # None means no change, which gRPC's types do not include.
     def fetch() -> Any:  # noqa: ANN401
         nonlocal read
         on_connection()
@@ -191,7 +191,7 @@ def server_credentials(files: TlsFiles, on_connection: Callable[[], None]) -> gr
             check_files(files, SERVER)
             new = configuration()
         except CertificateError as error:
-            _log.warning("the certificate from before stays in use: %s", error)  # half renewed, maybe
+            _log.warning("the previous certificate stays in use: %s", error)  # the renewal may be half done
             return None
         read = now
         return new

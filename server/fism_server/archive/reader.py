@@ -1,4 +1,4 @@
-"""What a run's database says, for those who go on from it or look at it."""
+"""Reading a run's database, to resume the run or to look at it."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-import numpy as np
-
 from fism_common.data.columns import Column
 from fism_common.data.columns import Kind as ColumnKind
 from fism_common.data.moments import SCALING, Scaling
-from fism_common.errors import ConfigError, StoreError
-from fism_server.algorithm.rounds import Record, State, Stop
-from fism_server.archive.events import Event, Kind
-from fism_server.archive.writer import ALWAYS, FILE, VECTORS, checksum, damaged
+from fism_common.errors import StoreError
+from fism_server.archive.database import connect, damaged
+from fism_server.archive.events import Event
+from fism_server.archive.schema import ALWAYS, FILE
+from fism_server.archive.states import newest_state, read_vector
+from fism_server.federation.notices import EventKind
 from fism_server.federation.roster import Member
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from fism_common.vectors import Vector
+    from fism_server.algorithm.state import State
+    from fism_server.archive.database import Database
 
 
 @dataclass(frozen=True)
@@ -33,116 +34,88 @@ class Saved:
 
     facts: dict[str, Any]
     members: list[Member]
-    """Those who take part, in federation order; none if the rounds had not begun."""
-    left_out: dict[str, int]
-    """Those whom the run went on without, and from which round."""
+    """The members that take part, in federation order; none if the rounds had not begun."""
+    dropped: dict[str, int]
+    """The clients that were dropped, and from which round on."""
     state: State | None
-    """Where to go on; None if the rounds had not begun."""
+    """Where to continue; None if the rounds had not begun."""
     features: tuple[Column, ...] = ()
     scaling: Scaling | None = None
 
 
-def load(database: sqlite3.Connection, file: Path) -> Saved:
-    """Return the newest state that is whole, with all that belongs to it; raise StoreError if there is none."""
+def load(database: Database) -> Saved:
+    """Return the newest intact state, with everything that belongs to it; raise StoreError if there is none."""
+    connection, file = database.connection, database.file
     try:
-        (sound,) = database.execute("PRAGMA quick_check(1)").fetchone()
-        facts = {key: json.loads(value) for key, value in database.execute("SELECT key, value FROM run")}
-        rows = database.execute(
-            "SELECT name, rows, columns, shards, digest, left_out FROM clients ORDER BY position"
+        (sound,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        facts = read_facts(connection)
+        rows = connection.execute(
+            "SELECT name, rows, columns, virtual_clients, digest, dropped FROM clients ORDER BY position"
         ).fetchall()
-        state = newest_state(database) if rows else None
-        features, scaling = features_of(facts), scaling_of(database, facts)
+        state = newest_state(connection) if rows else None
+        features, scaling = features_of(facts), scaling_of(connection, facts)
     except (sqlite3.Error, ValueError, TypeError) as error:
         raise damaged(file, error) from error
     if rows and state is None:
-        raise damaged(file, "no state in it is whole")
+        raise damaged(file, "it has no intact state")
     if sound != "ok":
         raise damaged(file, sound)
     members = [Member(row[0], row[1], row[2], row[3], digest=row[4]) for row in rows if row[5] is None]
-    left_out = {row[0]: row[5] for row in rows if row[5] is not None}
-    return Saved(facts, members, left_out, state, features, scaling)
+    dropped = {row[0]: row[5] for row in rows if row[5] is not None}
+    return Saved(facts, members, dropped, state, features, scaling)
+
+
+def read_facts(connection: sqlite3.Connection) -> dict[str, Any]:
+    """Return the facts about a run."""
+    return {key: json.loads(value) for key, value in connection.execute("SELECT key, value FROM run")}
 
 
 def features_of(facts: dict[str, Any]) -> tuple[Column, ...]:
-    """Return the columns that the clients agreed on; none where they have no names."""
+    """Return the columns that the clients agreed on; none if they have no names."""
     return tuple(Column(name, ColumnKind(kind)) for name, kind in facts.get("features", []))
 
 
-def newest_state(database: sqlite3.Connection) -> State | None:
-    """Return the newest state whose vectors are as they were written."""
-    slots = database.execute(
-        "SELECT slot, round, since, compares, gamma_sum, k_sum, stopped, crc FROM state ORDER BY saved DESC"
-    ).fetchall()
-    for slot, round_, since, compares, gamma_sum, k_sum, stopped, crc in slots:
-        found: dict[str, bytes] = dict(database.execute("SELECT name, entries FROM vectors WHERE slot = ?", (slot,)))
-        x, gamma_sum_x, k_sum_x = (_vector(found.get(name, b"")) for name in VECTORS)
-        last = _record(database, round_ - 1) if compares else None
-        why = None if stopped is None else Stop(stopped)
-        state = State(round_, x, last, gamma_sum_x, gamma_sum, k_sum_x, k_sum, since, why)
-        if checksum(state) == crc:
-            return state
-    return None
-
-
-def scaling_of(database: sqlite3.Connection, facts: dict[str, Any]) -> Scaling | None:
-    """Return the scaling of the columns, if there is one; raise ValueError if it is not as it was written."""
+def scaling_of(connection: sqlite3.Connection, facts: dict[str, Any]) -> Scaling | None:
+    """Return the scaling of the columns, if there is one; raise ValueError if it is damaged."""
     if "scaling" not in facts:
         return None
-    found: dict[str, bytes] = dict(database.execute("SELECT name, entries FROM vectors WHERE slot = ?", (ALWAYS,)))
+    found: dict[str, bytes] = dict(connection.execute("SELECT name, entries FROM vectors WHERE slot = ?", (ALWAYS,)))
     entries = [found.get(name, b"") for name in SCALING]
     if crc32(b"".join(entries)) != facts["scaling"]:
-        raise ValueError("the scaling of its columns is not as it was written")
-    return Scaling(*map(_vector, entries))
+        raise ValueError("the scaling of its columns has a wrong checksum")
+    return Scaling(*map(read_vector, entries))
 
 
-def _record(database: sqlite3.Connection, round_: int) -> Record | None:
-    columns = "round, gamma, lam, inner, outer, change"
-    row = database.execute(f"SELECT {columns} FROM rounds WHERE round = ?", (round_,)).fetchone()  # noqa: S608  # ours
-    return None if row is None else Record(*row)
+def read_events(connection: sqlite3.Connection) -> list[Event]:
+    """Return the events in a database."""
+    rows = connection.execute("SELECT round, kind, client, text, at, count FROM events ORDER BY id")
+    return [Event(row[0], EventKind(row[1]), *row[2:]) for row in rows]
 
 
-def _vector(entries: bytes) -> Vector:
-    return np.frombuffer(entries, "<f8").astype(float)  # a copy: the state is added to
+def event_counts(connection: sqlite3.Connection) -> dict[str, int]:
+    """Return how many events of each kind there were."""
+    rows = connection.execute("SELECT kind, sum(count) FROM events GROUP BY kind ORDER BY min(id)")
+    return dict(rows.fetchall())
 
 
 def events(folder: Path) -> list[Event]:
-    """Return the events of a run, also of one that is under way."""
-    with _asking(folder) as database:
-        return read_events(database)
-
-
-def read_events(database: sqlite3.Connection) -> list[Event]:
-    """Return the events in a database."""
-    rows = database.execute("SELECT round, kind, client, text, at, count FROM events ORDER BY id")
-    return [Event(row[0], Kind(row[1]), *row[2:]) for row in rows]
-
-
-def is_begun(folder: Path) -> bool:
-    """Whether a run's database was made to its end, before whatever happened to the server."""
-    with _asking(folder) as database:
-        return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'run'").fetchone() is not None
+    """Return the events of a run, which may still be running."""
+    with reading(folder) as connection:
+        return read_events(connection)
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether a run has come to its end, and not just been broken off."""
-    with _asking(folder) as database:
-        return database.execute("SELECT 1 FROM run WHERE key = 'stopped'").fetchone() is not None
-
-
-def connect(folder: Path) -> sqlite3.Connection:
-    """Return a run's database, to read from; raise ConfigError if there is none."""
-    file = folder / FILE
-    if not file.is_file():
-        raise ConfigError(f"there is no run in {folder}: it has no {FILE}")
-    # Without a journal nobody writes. To be told so spares SQLite files of its own in a folder of maybe another user.
-    how = "mode=ro" if file.with_name(f"{FILE}-wal").exists() else "immutable=1"
-    return sqlite3.connect(f"{file.absolute().as_uri()}?{how}", uri=True)
+    """Whether a run is finished, not just interrupted."""
+    with reading(folder) as connection:
+        return connection.execute("SELECT 1 FROM run WHERE key = 'stopped'").fetchone() is not None
 
 
 @contextmanager
-def _asking(folder: Path) -> Iterator[sqlite3.Connection]:
-    try:
-        with closing(connect(folder)) as database:
-            yield database
-    except sqlite3.Error as error:
-        raise StoreError(f"cannot read {folder / FILE}: {error}") from error
+def reading(folder: Path) -> Iterator[sqlite3.Connection]:
+    """Yield a run's database at one moment; raise ConfigError if there is none, StoreError if it is damaged."""
+    with closing(connect(folder)) as connection:
+        try:
+            connection.execute("BEGIN")
+            yield connection
+        except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
+            raise StoreError(f"cannot read {folder / FILE}: {error}") from error

@@ -1,4 +1,4 @@
-"""Where the time of a round goes: to the client that answers last, to its way there and back, to the server."""
+"""Where the time of a round goes: to the client that answers last, to the network, to the server."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import sqlite3
 
     from numpy.typing import NDArray
 
-Took = tuple[float, float]
-"""Seconds of one answer: that the client computed, as it says, and that the server waited, by its own clock."""
-_DTYPE = np.dtype("<f4")
-
 
 def duration(seconds: float) -> str:
-    """Return a time to be read: of three digits below a minute."""
+    """Return a duration as text: three digits below a minute."""
     minutes, rest = divmod(round(seconds), 60)
     if not minutes:
         return f"{seconds:.3g} s"
@@ -26,45 +22,55 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-def took(said: float, waited: float) -> Took:
-    """Return the seconds of an answer; a client can have computed no longer than it was waited for."""
-    return min(max(0.0, said), waited), waited  # max(0, nan) is 0
+def split(rounds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return where the time of rounds went, a row each: the last client's computing, the network, the server.
 
-
-def pack_times(answers: Sequence[Took]) -> bytes:
-    """Return the times of a round's answers, in federation order, as bytes."""
-    return np.array(answers, _DTYPE).tobytes()
+    ``rounds`` has a row for each round: its seconds, and how long the last client computed and was awaited.
+    """
+    seconds, computed, waited = rounds.T
+    spent: NDArray[np.float64] = np.column_stack([computed, waited - computed, seconds - waited])
+    return spent.clip(0.0)
 
 
 @dataclass(frozen=True)
-class Times:
-    """The seconds of rounds that had the same clients."""
+class Timings:
+    """How long the rounds of a run took."""
 
-    names: list[str]
-    seconds: NDArray[np.float64]
-    """Of each round, as a whole."""
-    answers: NDArray[np.float64]
-    """With axes round, client, and computed or waited."""
+    seconds: float
+    """All rounds together."""
+    round_ms: float
+    """The median of a round."""
+    split_ms: dict[str, float]
+    """The medians of the parts of a round."""
+    clients: dict[str, dict[str, float]]
+    """Per client the medians of its computing and of the network, over the rounds whose answers are kept."""
 
-    @classmethod
-    def of(cls, names: list[str], rounds: Sequence[tuple[float, bytes]]) -> Times:
-        """Return the times of rounds: their seconds, and their answers as they were packed."""
-        answers = np.frombuffer(b"".join(packed for _, packed in rounds), _DTYPE)
-        return cls(names, np.array([s for s, _ in rounds]), answers.reshape(len(rounds), len(names), 2).astype(float))
 
-    def split(self) -> NDArray[np.float64]:
-        """Return what each round's seconds were spent on: the last client's computing, its way, the server."""
-        last = self.answers[:, :, 1].argmax(axis=1)
-        computed, waited = self.answers[np.arange(len(last)), last].T
-        spent: NDArray[np.float64] = np.column_stack([computed, waited - computed, self.seconds - waited])
-        return spent.clip(0.0)
+def timings(connection: sqlite3.Connection, since: int) -> Timings:
+    """Return how long the rounds took; all medians are over those from ``since`` on."""
+    (total,) = connection.execute("SELECT total(seconds) FROM rounds").fetchone()
+    query = "SELECT seconds, computed, waited FROM rounds WHERE round >= ?"
+    rounds = np.array(connection.execute(query, (since,)).fetchall()).reshape(-1, 3)
+    parts = 1e3 * np.median(split(rounds), axis=0)
+    return Timings(
+        seconds=float(total),
+        round_ms=1e3 * float(np.median(rounds[:, 0])),
+        split_ms=dict(zip(("client", "network", "server"), map(float, parts), strict=True)),
+        clients={name: _medians(answers) for name, answers in answers_of(connection, since).items()},
+    )
 
-    def median_split(self) -> dict[str, float]:
-        """Return the medians of the split, in milliseconds."""
-        client, network, server = 1e3 * np.median(self.split(), axis=0)
-        return {"client": float(client), "network": float(network), "server": float(server)}
 
-    def medians_of(self, name: str) -> dict[str, float]:
-        """Return the medians of a client's computing, and of its way there and back, in milliseconds."""
-        computed, waited = self.answers[:, self.names.index(name)].T
-        return {"compute_ms": 1e3 * float(np.median(computed)), "network_ms": 1e3 * float(np.median(waited - computed))}
+def answers_of(connection: sqlite3.Connection, since: int = 0, stride: int = 1) -> dict[str, NDArray[np.float64]]:
+    """Return per client the seconds that it computed and was awaited, a row for each answer that is kept."""
+    names = dict(connection.execute("SELECT position, name FROM clients ORDER BY position").fetchall())
+    query = "SELECT client, computed, waited FROM answers WHERE round >= ? AND round % ? = 0 ORDER BY client, round"
+    rows = np.array(connection.execute(query, (since, stride)).fetchall()).reshape(-1, 3)
+    begin, end = (np.searchsorted(rows[:, 0], list(names), side) for side in ("left", "right"))
+    return {name: rows[a:b, 1:] for name, a, b in zip(names.values(), begin, end, strict=True)}
+
+
+def _medians(answers: NDArray[np.float64]) -> dict[str, float]:
+    if not len(answers):
+        return {"compute_ms": 0.0, "network_ms": 0.0}
+    computed, waited = answers.T
+    return {"compute_ms": 1e3 * float(np.median(computed)), "network_ms": 1e3 * float(np.median(waited - computed))}

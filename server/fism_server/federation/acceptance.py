@@ -1,4 +1,4 @@
-"""The check that stands between a client's answer and the mean."""
+"""The checks that an answer must pass before it is used."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fism_common.exchange import MomentsAnswer, PassAnswer, ProbeAnswer
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fism_common.data.moments import Moments
-    from fism_common.exchange import Evaluation, Reply
+    from fism_common.data.moments import ColumnMoments
+    from fism_common.exchange import Answer, Evaluation
     from fism_common.problem.sets import ConstraintSet
 
 _ROUNDING = 1e-9
@@ -19,27 +21,26 @@ _LARGEST = 1e300
 _LARGEST_MOMENT = 1e140
 """Beyond it a sum over clients may overflow."""
 MOST_ROWS = 2**48
-"""More rows than a client can have: what counts them must add up in 64 bits."""
+"""More rows than a client can have: row counts must add up in 64 bits."""
 
 
 def slack(constraint: ConstraintSet, n: int) -> float:
-    """Return how far outside X rounding may bring a pass."""
+    """Return how far outside X a pass may end because of rounding."""
     return _ROUNDING * (1 + constraint.diameter(n))
 
 
-def fault(reply: Reply, constraint: ConstraintSet, slack: float) -> str | None:
-    """Return why the reply cannot be used: numbers that are not finite, a point outside X; None if it can."""
-    if not _usable(reply.inner):
-        return f"F_i is {reply.inner}"
-    point = reply.x if reply.shards == 1 else reply.x / reply.shards
-    if constraint.contains(point, slack):  # what is not finite is in no set
-        return None
-    return "x is outside X" if np.isfinite(reply.x).all() else "x has entries that are not finite"
-
-
-def closing_fault(inner: float) -> str | None:
-    """Return why F_i at the answer cannot be used; None if it can."""
-    return None if _usable(inner) else f"F_i is {inner}"
+def answer_fault(answer: Answer, virtual_clients: int, constraint: ConstraintSet, slack: float) -> str | None:
+    """Return why an answer other than moments cannot be used: numbers that are not finite, a point outside X."""
+    assert not isinstance(answer, MomentsAnswer)  # noqa: S101  # for moments_fault
+    if not _usable(answer.inner):
+        return f"F_i is {answer.inner}"
+    if isinstance(answer, PassAnswer):
+        point = answer.points if virtual_clients == 1 else answer.points / virtual_clients
+        if not constraint.contains(point, slack):  # no set contains an entry that is not finite
+            return "x is outside X" if np.isfinite(answer.points).all() else "x has entries that are not finite"
+    elif isinstance(answer, ProbeAnswer) and not (np.abs(answer.subgradient) <= _LARGEST).all():  # NaN fails this too
+        return "the subgradient has entries that are not finite"
+    return evaluation_fault(answer.held_out)
 
 
 def evaluation_fault(evaluation: Evaluation | None) -> str | None:
@@ -47,25 +48,25 @@ def evaluation_fault(evaluation: Evaluation | None) -> str | None:
     if evaluation is None:
         return None
     if not _usable(evaluation.loss):
-        return f"the loss on rows held out is {evaluation.loss}"
+        return f"the loss on held-out rows is {evaluation.loss}"
     if not 0 < evaluation.rows <= MOST_ROWS or (evaluation.right or 0) > evaluation.rows:
-        return f"{evaluation.right} of {evaluation.rows} rows held out are said to be right"
+        return f"it claims {evaluation.right} of {evaluation.rows} held-out rows as correct"
     return None
 
 
-def moments_fault(moments: Moments, rows: int, numeric: Sequence[bool]) -> str | None:
-    """Return why the moments of a client with so many rows cannot be used; None if they can.
+def moments_fault(moments: ColumnMoments, rows: int, numeric: Sequence[bool]) -> str | None:
+    """Return why the moments of a client with ``rows`` rows cannot be used; None if they can.
 
-    ``numeric`` says which columns are standardised: of the others nothing may be said.
+    ``numeric`` says which columns are standardised: the moments of all others must be 0.
     """
     parts = [moments.count, moments.mean, moments.rest, moments.squares]
-    if not all((np.abs(part) <= _LARGEST_MOMENT).all() for part in parts):  # which NaN is not either
+    if not all((np.abs(part) <= _LARGEST_MOMENT).all() for part in parts):  # NaN fails this too
         return f"its moments have entries that are not finite, or beyond {_LARGEST_MOMENT:g}"
     if any(part[~np.array(numeric)].any() for part in parts):
-        return "its moments are also of columns that are not standardised"
+        return "its moments include columns that are not standardised"
     counts = moments.count
     if (counts < 0).any() or (counts > rows).any() or (counts % 1 != 0).any() or (moments.squares < 0).any():
-        return "its moments have counts or squares that cannot be"
+        return "its moments have impossible counts or squares"
     return None
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from fism_common.errors import ProblemError
+from fism_common.problem.registry import Family
 from fism_common.vectors import Vector, number_or_vector, positive, real_numbers, vector
 
 if TYPE_CHECKING:
@@ -17,11 +18,21 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class OuterObjective(ABC):
-    """A strongly convex H. For one of your own: give ``modulus``, ``value`` and ``subgradient``."""
+__all__ = ["ElasticNet", "GroupLasso", "OuterObjective", "Quadratic", "SquaredDistance", "SquaredNorm"]
 
+
+class OuterObjective(ABC):
+    """A strongly convex H. A custom one defines ``modulus``, ``value`` and ``subgradient``."""
+
+    kind: ClassVar[str] = ""
+    formula: ClassVar[str] = ""
+    """H as a formula, for reports; empty for a custom objective."""
+    prefers: ClassVar[str] = "what a custom objective prefers"
+    """Which of the models that fit equally well this H selects, in words."""
     smooth: bool = False
     """Whether H is differentiable everywhere; some methods need it."""
+    ordered: bool = False
+    """Whether H relies on the order of the columns although it fits any number of them."""
 
     @property
     @abstractmethod
@@ -34,7 +45,7 @@ class OuterObjective(ABC):
 
     @abstractmethod
     def subgradient(self, x: Vector) -> Vector:
-        """Return one subgradient of H at ``x``, as a new vector; the same one every time."""
+        """Return one subgradient of H at ``x``, as a new vector; always the same one."""
 
     def check(self, n: int) -> None:
         """Raise ProblemError if H is not a strongly convex function of n variables."""
@@ -54,6 +65,10 @@ class OuterObjective(ABC):
         """The n this H is made for; None if it fits every n."""
         return None
 
+    def sparing_last(self, n: int) -> OuterObjective:  # noqa: ARG002  # for objectives with a 1-norm
+        """Return H for n columns of which the last is an intercept, with no 1-norm on it."""
+        return self
+
 
 class Separable(OuterObjective):
     """sum of l1_t |x_t| + l2 (x_t - anchor_t)^2 / 2, with sign(0) = 0 in the subgradient."""
@@ -72,7 +87,7 @@ class Separable(OuterObjective):
         half_square = 0.5 * self.l2 * float(np.einsum("i,i->", offset, offset))
         if self.smooth:
             return half_square
-        sizes = np.abs(x, out=offset)  # in place where it can be: x may be millions of columns
+        sizes = np.abs(x, out=offset)  # in place where possible: x may have millions of entries
         sizes *= self.l1
         return half_square + float(np.sum(sizes))
 
@@ -94,6 +109,10 @@ class Separable(OuterObjective):
 class SquaredNorm(Separable):
     """|x|^2 / 2: the smallest model."""
 
+    kind = "squared-norm"
+    formula = "|x|^2 / 2"
+    prefers = "the smallest one"
+
     def __init__(self) -> None:
         """Take no parameter."""
         super().__init__(0.0, 1.0, 0.0)
@@ -101,6 +120,10 @@ class SquaredNorm(Separable):
 
 class SquaredDistance(Separable):
     """|x - anchor|^2 / 2: the model nearest to one in use."""
+
+    kind = "squared-distance"
+    formula = "|x - anchor|^2 / 2"
+    prefers = "the one nearest to the model in use, its anchor"
 
     def __init__(self, anchor: ArrayLike) -> None:
         """Take the model to stay near to, one entry per column."""
@@ -110,6 +133,10 @@ class SquaredDistance(Separable):
 class ElasticNet(Separable):
     """l1 |x|_1 + l2 |x|^2 / 2: a sparse and small model; ``l1`` may be a vector, one weight per column."""
 
+    kind = "elastic-net"
+    formula = "l1 |x|_1 + l2 |x|^2 / 2"
+    prefers = "a sparse and small one"
+
     def __init__(self, l1: ArrayLike, l2: float) -> None:
         """Refuse a negative l1, and an l2 that is not above 0 (H would not be strongly convex)."""
         weight = number_or_vector(l1, "l1", ProblemError)
@@ -118,7 +145,6 @@ class ElasticNet(Separable):
         super().__init__(weight, _strong(l2), 0.0)
 
     def sparing_last(self, n: int) -> ElasticNet:
-        """Return it for n columns, the last of which is left out of the 1-norm."""
         l1 = np.full(n, self.l1) if isinstance(self.l1, float) else self.l1.copy()
         l1[-1] = 0.0
         return ElasticNet(l1, self.l2)
@@ -127,9 +153,14 @@ class ElasticNet(Separable):
 class GroupLasso(OuterObjective):
     """sum over groups of weight_g |x_g| + l2 |x|^2 / 2: whole groups of columns are zero together.
 
-    ``groups`` are disjoint lists of column numbers; columns in none have the quadratic term only. ``weight`` is
+    ``groups`` are disjoint lists of column numbers; columns in no group have the quadratic term only. ``weight`` is
     a number, or one per group. The subgradient of |x_g| at x_g = 0 is taken as 0.
     """
+
+    kind = "group-lasso"
+    formula = "sum of weight |x_g| over groups of columns, + l2 |x|^2 / 2"
+    prefers = "one without whole groups of columns"
+    ordered = True
 
     def __init__(self, groups: Sequence[Sequence[int]], weight: ArrayLike, l2: float) -> None:
         """Refuse empty or overlapping groups, negative weights, and an l2 that is not above 0."""
@@ -180,6 +211,9 @@ class GroupLasso(OuterObjective):
 class Quadratic(OuterObjective):
     """<x, Q x> / 2 + <c, x> with Q symmetric and positive definite."""
 
+    kind = "quadratic"
+    formula = "x'Qx / 2 + c'x"
+    prefers = "the one that minimises this quadratic"
     smooth = True
 
     def __init__(self, Q: ArrayLike, c: ArrayLike) -> None:
@@ -209,7 +243,7 @@ class Quadratic(OuterObjective):
         return self._times(x) + self.c
 
     def _times(self, x: Vector) -> Vector:
-        # Not by a BLAS, whose threads may change the bits.
+        # Not BLAS, whose threads may change the bits.
         return np.asarray(np.einsum("ij,j->i", self.Q, x))
 
     @property
@@ -219,3 +253,7 @@ class Quadratic(OuterObjective):
 
 def _strong(l2: float) -> float:
     return positive(l2, "l2 (which makes H strongly convex)", ProblemError)
+
+
+OUTERS = Family("objective", (SquaredNorm, SquaredDistance, ElasticNet, GroupLasso, Quadratic))
+"""The built-in objectives, by kind."""

@@ -1,1 +1,1 @@
-"""What a run's folder shows a person: the report, the same page live, and their data."""
+"""Views of a run's folder: the report, the same page live, and the data behind them."""

@@ -1,4 +1,4 @@
-"""Long curves with fewer points that look the same."""
+"""Downsampling: long curves with fewer points that look the same."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MOST_POINTS = 1200
 
 
 def thinned(values: NDArray[np.float64], most: int = MOST_POINTS) -> NDArray[np.intp]:
-    """Return which of the values to draw, in order: all, or the least and the greatest of every stretch of them.
+    """Return the indices of the values to draw, in order: all, or the minimum and the maximum of every stretch.
 
-    Stretches are of equal length on a linear and on a logarithmic axis, so that both show every peak. The first and
-    the last value are drawn.
+    Half of the stretches are equal on a linear axis and half on a logarithmic one, so that both show every peak. The
+    first and the last value are always drawn.
     """
     n = len(values)
     if n <= most:
@@ -27,7 +27,7 @@ def thinned(values: NDArray[np.float64], most: int = MOST_POINTS) -> NDArray[np.
 
 
 def stretches(n: int, most: int) -> NDArray[np.intp]:
-    """Return the edges of at most so many stretches of n values, half of them equal on a logarithmic axis."""
+    """Return the edges of at most ``most`` stretches of n values, half of them equal on a logarithmic axis."""
     half = most // 2
     edges = np.concatenate([np.linspace(0, n, half + 1), np.geomspace(1, n, half)])
     return np.unique(edges.round().astype(np.intp))

@@ -1,5 +1,5 @@
 "use strict";
-// Draws a view (see view.py): the one in this page, or those that a server sends while the run goes on.
+// Draws a view (see view.py): the one in this page, or those that a server sends during the run.
 (() => {
   const shown = { axis: "rounds", scale: "log", view: null };
   const byId = (id) => document.getElementById(id);
@@ -15,7 +15,7 @@
   const TONES = ["one", "two", "three"];
   const DASHES = ["solid", "dash", "dot"];
   const MARKS = ["circle", "diamond-open", "x-thin-open"];
-  // Plotly reads a little markup in its texts; names of columns and clients are not meant as such.
+  // Plotly interprets some markup in its texts; names of columns and clients must be shown literally.
   const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
   const short = (text) => (text.length > 28 ? `${text.slice(0, 27)}…` : text);
 
@@ -97,7 +97,7 @@
     return Plotly.react(place, traces, layout, { displayModeBar: false, responsive: true });
   };
 
-  // Words and tables are there before Plotly is read, which is most of the page; plots are drawn as they come near.
+  // Text and tables appear before Plotly, most of the page, is loaded; plots are drawn when they come near the viewport.
   const ready = new Promise((resolve) => { document.addEventListener("DOMContentLoaded", resolve); });
   const near = new Set();
   const stale = new Set();
@@ -111,13 +111,13 @@
     for (const { target, isIntersecting } of entries) near[isIntersecting ? "add" : "delete"](target.id);
     drawNear().then(() => { document.body.dataset.drawn ??= String(Math.round(performance.now())); });
   }, { rootMargin: "400px" });
-  const drawAnew = () => {
+  const redraw = () => {
     for (const plot of shown.view.sections.flatMap((section) => section.plots)) stale.add(`plot-${plot.id}`);
     return drawNear();
   };
   addEventListener("beforeprint", () => {
     for (const plot of shown.view.sections.flatMap((section) => section.plots)) {
-      if (stale.delete(`plot-${plot.id}`)) draw(plot); // at once: what is drawn later is not printed
+      if (stale.delete(`plot-${plot.id}`)) draw(plot); // immediately: what is drawn later is not printed
     }
   });
 
@@ -137,7 +137,7 @@
     const inputs = options.map(([value, label]) => {
       const input = element("input", { type: "radio", name, value });
       input.checked = shown[name] === value;
-      input.addEventListener("change", () => { shown[name] = value; drawAnew(); });
+      input.addEventListener("change", () => { shown[name] = value; redraw(); });
       return element("label", {}, input, ` ${label}`);
     });
     return element("fieldset", {}, element("legend", {}, legend), ...inputs);
@@ -154,7 +154,7 @@
     element("figcaption", { id: `caption-${plot.id}` }, plot.title),
     element("div", {
       class: "plot", id: `plot-${plot.id}`, role: "img", "aria-labelledby": `caption-${plot.id}`,
-      style: `min-height: ${heightOf(plot)}px`, // nothing moves when it is drawn
+      style: `min-height: ${heightOf(plot)}px`, // so that nothing moves when it is drawn
     }),
   );
 
@@ -174,7 +174,7 @@
 
   const shape = (view) => JSON.stringify(view.sections.map((one) => [one.id, one.plots.map((plot) => plot.id), one.tables.length]));
 
-  const renew = (section) => {
+  const update = (section) => {
     byId(`text-${section.id}`).replaceChildren(...section.text.map((one) => element("p", {}, one)));
     const before = byId(`tables-${section.id}`);
     if (!before) return;
@@ -197,7 +197,7 @@
     byId("headline").replaceChildren(...view.headline.map(([name, value]) =>
       element("div", {}, element("dt", {}, name), element("dd", {}, value))));
     if (same) {
-      view.sections.forEach(renew);
+      view.sections.forEach(update);
     } else {
       byId("contents").replaceChildren(...view.sections.map((one) => element("a", { href: `#${one.id}` }, one.title)));
       observer.disconnect();
@@ -205,10 +205,10 @@
       byId("main").replaceChildren(...view.sections.map(build));
       for (const place of document.querySelectorAll(".plot")) observer.observe(place);
     }
-    await drawAnew();
+    await redraw();
   };
 
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown.view && drawAnew());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown.view && redraw());
 
   const given = byId("view").textContent.trim();
   if (given) {
@@ -220,6 +220,6 @@
   source.addEventListener("end", () => source.close());
   source.addEventListener("error", () => {
     document.body.dataset.stage = "lost";
-    byId("status").textContent = "The page's server does not answer, or has too many viewers. What is shown is the last that it said.";
+    byId("status").textContent = "The page's server does not answer, or has too many viewers. The page shows the last data it sent.";
   });
 })();

@@ -1,4 +1,4 @@
-"""The page: one file that works without a network, or the same one for a server to fill."""
+"""The page: one file that works without a network, or the same page filled by a server."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ if TYPE_CHECKING:
 
 
 def write_report(folder: Path, out: Path | None = None) -> Path:
-    """Write the report of a run, to its folder unless told otherwise; return the file.
+    """Write the report of a run to ``out``, by default in the run's folder; return the file.
 
-    Raises ConfigError or StoreError where there is no run that can be read, OSError where it cannot be written.
+    Raises ConfigError or StoreError if there is no readable run, OSError if the file cannot be written.
     """
     file = folder / REPORT if out is None else out
     page = report(view_of(Reader(folder).read()))
-    write_bytes(file, page.encode(), mode=0o600)  # it tells what H is
+    write_bytes(file, page.encode(), mode=0o600)  # it reveals H
     return file
 
 
 def report(view: View) -> str:
-    """Return a page that shows the view, with all that it needs in it."""
+    """Return a self-contained page that shows the view."""
     return _page(as_json(view), f"<script>{plotly()}</script>")
 
 
 def live_page() -> str:
-    """Return a page that asks its server for a script and for views."""
+    """Return a page that gets its script and its views from a server."""
     return _page("", '<script src="plotly.js"></script>')
 
 
 def as_json(view: View) -> str:
-    """Return a view as one line of JSON that can stand in a page."""
+    """Return a view as one line of JSON that is safe inside a page."""
     return json.dumps(asdict(view), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 @cache
 def plotly() -> str:
-    """Return the script that draws; it comes with the package plotly."""
+    """Return Plotly's script, which is part of the package plotly."""
     return files("plotly").joinpath("package_data/plotly.min.js").read_text(encoding="utf-8")
 
 

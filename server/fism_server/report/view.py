@@ -1,4 +1,4 @@
-"""What the page shows, as data: words, plots and tables. How they look is the page's own affair."""
+"""The content of the page, as data: text, plots and tables. The page decides how they look."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class Kind(StrEnum):
     LINES = "lines"
     """Curves over rounds, or over seconds."""
     AREAS = "areas"
-    """The same, one above the other."""
+    """The same, stacked."""
     BARS = "bars"
-    """One bar for each category, lying, of parts one beside the other."""
+    """One horizontal bar for each category, with its parts stacked."""
     MARKED = "marked"
-    """One bar for each category, lying, and a mark for each of the other series."""
+    """One horizontal bar for each category, and a marker for each of the other series."""
 
 
 class Scale(StrEnum):
-    """The axis of values."""
+    """The scale of the value axis."""
 
     LINEAR = "linear"
     LOG = "log"
     CHOSEN = "chosen"
-    """As the reader likes it."""
+    """The reader chooses."""
 
 
 @dataclass(frozen=True)
@@ -50,19 +50,19 @@ class Plot:
     title: str
     kind: Kind
     label: str
-    """Of the axis of values, with its unit."""
+    """The label of the value axis, with its unit."""
     series: list[Series]
     rounds: Numbers = field(default_factory=list)
     seconds: Numbers = field(default_factory=list)
     categories: list[str] = field(default_factory=list)
     scale: Scale = Scale.LINEAR
     top: float | None = None
-    """Where the axis of values ends; what is beyond is said in the table."""
+    """Where the value axis ends; values beyond it are in the table."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table, its cells as they are to be read."""
+    """A table; its cells are formatted text."""
 
     caption: str
     columns: list[str]

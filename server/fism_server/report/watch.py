@@ -1,4 +1,4 @@
-"""The page while a run goes on: a small server of its own, which reads the run's folder and changes nothing."""
+"""The live page of a run: a small separate server, which reads the run's folder and changes nothing."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
 _SHARE = 0.02
-"""Of one core, for reading the run."""
+"""The share of one core that reading the run may take."""
 _SHORTEST_PAUSE = 1.0
-_SECONDS_BETWEEN_SIGNS = 10.0
+_KEEPALIVE_SECONDS = 10.0
 _SECONDS_TO_TAKE = 10.0
 _MOST_VIEWERS = 20
 _log = logging.getLogger(__name__)
 
 
 class Publisher:
-    """Reads a run as long as somebody looks, once for all of them, and seldom enough to cost the run nothing."""
+    """Reads a run while it has viewers, once for all of them, and rarely enough not to slow down the run."""
 
     def __init__(self, folder: Path) -> None:
         """Take the run's folder; raise ConfigError if there is no run in it."""
@@ -47,7 +47,7 @@ class Publisher:
         self._over = self._done = False
 
     def run(self) -> None:
-        """Publish until told that it is over, and then once more."""
+        """Publish until ``end`` is called, and then once more."""
         stamp: object = None
         while not self._over:
             with self._changed:
@@ -63,20 +63,20 @@ class Publisher:
             self._changed.notify_all()
 
     def end(self, seconds: float) -> None:
-        """Let it publish once more, and end; return when everybody who looks was told, or after so many seconds."""
+        """Publish once more, and stop; return when all viewers have been served, or after ``seconds``."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._done and not self._viewers, seconds)
 
     def _publish(self, before: object) -> object:
-        """Publish the run if its stamp is another one than before; return the stamp of what is shown."""
+        """Publish the run if its stamp has changed; return the stamp of what is shown."""
         try:
             stamp = self._reader.stamp()
             if stamp == before:
                 return before
             payload = as_json(view_of(self._reader.read()))
-        except Exception as error:  # noqa: BLE001  # what was shown stays, and it is tried again
+        except Exception as error:  # noqa: BLE001  # keep what is shown, and try again
             if str(error) != self._trouble:
                 _log.warning("the run cannot be shown: %s", error)
             self._trouble = str(error)
@@ -87,17 +87,17 @@ class Publisher:
         return stamp
 
     def views(self) -> Generator[str | None]:
-        """Yield views as they come, and None as a sign of life; raise ConfigError if too many look already."""
+        """Yield views as they are published, and None as a keepalive; raise ConfigError for too many viewers."""
         with self._changed:
             if self._viewers >= _MOST_VIEWERS:
-                raise ConfigError(f"{_MOST_VIEWERS} look at this run already")
+                raise ConfigError(f"this run already has {_MOST_VIEWERS} viewers")
             self._viewers += 1
             self._changed.notify_all()
         seen = 0
         try:
             while True:
                 with self._changed:
-                    self._changed.wait_for(lambda: self._number > seen or self._done, _SECONDS_BETWEEN_SIGNS)  # noqa: B023
+                    self._changed.wait_for(lambda: self._number > seen or self._done, _KEEPALIVE_SECONDS)  # noqa: B023
                     new, seen, done, payload = self._number > seen, self._number, self._done, self._payload
                 if done and not new:
                     return
@@ -109,15 +109,15 @@ class Publisher:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers GET alone: there is nothing to change."""
+    """Answers GET only: there is nothing to change."""
 
     server: WatchServer
     timeout = _SECONDS_TO_TAKE
 
     def do_GET(self) -> None:
-        if not self._is_meant():
-            # A page from elsewhere whose name was made to lead here must not read along.
-            self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "this is not that host")
+        if not self._is_for_us():
+            # DNS rebinding: a foreign page whose host name points to this address must not read the run.
+            self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "this server does not have that host name")
         elif self.path == "/":
             self._send(live_page(), "text/html; charset=utf-8", "no-store")
         elif self.path == "/plotly.js":
@@ -127,8 +127,8 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self.send_error(HTTPStatus.NOT_FOUND)
 
-    def _is_meant(self) -> bool:
-        """Whether the browser was sent here by an address or a name of ours, and not by one that anybody can make."""
+    def _is_for_us(self) -> bool:
+        """Whether the request's host is an IP address or one of our names, not a name that anyone can register."""
         host = urlsplit(f"//{self.headers.get('Host', '')}").hostname or ""
         try:
             ipaddress.ip_address(host)
@@ -153,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
         except ConfigError as error:
             self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
             return
-        with contextlib.closing(views), contextlib.suppress(OSError):  # who looked has gone
+        with contextlib.closing(views), contextlib.suppress(OSError):  # the viewer has disconnected
             self.send_response(HTTPStatus.OK)
             self.send_header("Content-Type", "text/event-stream")
             self.send_header("Cache-Control", "no-store")
@@ -167,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b": still here\n\n" if data is None else f"event: {event}\ndata: {data}\n\n".encode())
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @cache
@@ -181,17 +181,17 @@ class WatchServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, folder: Path, listening: socket.socket) -> None:
-        """Take the run's folder, and a socket that listens."""
+        """Take the run's folder, and a listening socket."""
         super().__init__(listening.getsockname()[:2], _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listening
         self.publisher = Publisher(folder)
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing of a browser that went away."""
+        """Log nothing when a browser disconnects."""
 
     def serve(self, until: Callable[[], object]) -> None:
-        """Serve until ``until`` returns or raises; whoever looks then sees the end."""
+        """Serve until ``until`` returns or raises; viewers then see the end."""
         for work in (self.serve_forever, self.publisher.run):
             threading.Thread(target=work, daemon=True).start()
         try:
@@ -203,12 +203,12 @@ class WatchServer(ThreadingHTTPServer):
 
 
 def listen(address: str, *, insecure: bool = False) -> socket.socket:
-    """Return a socket that listens on HOST:PORT; raise ConfigError for one that cannot, or that is open to others."""
+    """Return a socket that listens on HOST:PORT; raise ConfigError if it cannot, or if other hosts can reach it."""
     host, _, port = address.rpartition(":")
     if not is_local(address) and not insecure:
         raise ConfigError(
-            f"the page is in plain text and tells what H is, and {address} is open to others: give --insecure if "
-            "everybody there may read it"
+            f"the page is in plain text and reveals H, but other hosts can reach {address}: give --insecure if "
+            "everyone there may read it"
         )
     try:
         return socket.create_server(
@@ -219,18 +219,18 @@ def listen(address: str, *, insecure: bool = False) -> socket.socket:
 
 
 def url_of(listening: socket.socket) -> str:
-    """Return where a browser finds the page."""
+    """Return the URL of the page."""
     host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
 @contextlib.contextmanager
 def watched(folder: Path) -> Iterator[str]:
-    """Serve the page of a run from a process of its own, and give its address; the run's own is left alone."""
-    with listen("127.0.0.1:0") as listening:  # the process below goes on with it
+    """Serve the page of a run from a separate process, so that the run is not disturbed; yield the URL."""
+    with listen("127.0.0.1:0") as listening:  # the process below inherits it
         url, number = url_of(listening), str(listening.fileno())
-        # Its standard input ends when we do, whatever happens to us. A session of its own: Ctrl-C is for us.
-        process = subprocess.Popen(  # noqa: S603  # ourselves
+        # Its standard input closes when we end, for whatever reason. In a new session, Ctrl-C does not reach it.
+        process = subprocess.Popen(  # noqa: S603  # our own module
             [sys.executable, "-P", "-m", "fism_server.report.watch", str(folder.absolute()), number],
             stdin=subprocess.PIPE,
             pass_fds=[listening.fileno()],

@@ -1,4 +1,4 @@
-"""What a person sees of a run: one live line, or plain lines without a terminal."""
+"""The progress of a run: one live line on a terminal, else plain lines."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from rich.text import Text
 from fism_server.archive.timing import duration
 
 if TYPE_CHECKING:
-    from fism_server.algorithm.rounds import Record
+    from fism_server.algorithm.record import Record
 
 _SECONDS_BETWEEN_LINES = 5.0
 _SECONDS_BETWEEN_WAITS = 30.0
 _SHORTEST_WAIT = 1.0
 _MOST_NAMES = 5
 _SETTLING = 2
-"""Rounds that say nothing of the others: in the first a client may still load its kernels."""
+"""The first rounds, which do not count for the pace: clients may still load their kernels."""
 
 
 class Progress:
     """Shows a run on standard error."""
 
     def __init__(self, rounds: int, *, quiet: bool = False) -> None:
-        """Take how many rounds there may be; ``quiet`` shows nothing."""
+        """Take the highest number of rounds; ``quiet`` shows nothing."""
         self._rounds, self._quiet = rounds, quiet
         self._console = Console(stderr=True, soft_wrap=True)
         self._live = Live(console=self._console, transient=True, refresh_per_second=8)
@@ -34,10 +34,10 @@ class Progress:
         self._last_line = self._last_wait = 0.0
         self._awaited: set[str] = set()
         self._pace: float | None = None
-        """Seconds a round, of late."""
+        """Recent seconds per round."""
 
     def __enter__(self) -> Self:
-        """Begin to show."""
+        """Start showing."""
         if not self._quiet and self._console.is_terminal:
             self._live.start()
         return self
@@ -47,17 +47,17 @@ class Progress:
         self.end()
 
     def end(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         if self._live.is_started:
             self._live.stop()
 
     def say(self, text: str) -> None:
-        """Show a line that stays."""
+        """Print a line that stays."""
         if not self._quiet:
             self._console.print(text, highlight=False, markup=False)
 
     def round(self, record: Record, present: int, expected: int, seconds: float) -> None:
-        """Show that a round is done."""
+        """Show a completed round."""
         now = time.monotonic()
         self._pace = (
             0.95 * self._pace + 0.05 * seconds if self._pace is not None and record.round > _SETTLING else seconds
@@ -76,14 +76,14 @@ class Progress:
             self.say(line)
 
     def waiting(self, awaited: list[tuple[str, float]]) -> None:
-        """Show who is waited for, each with the seconds so far: every time, or without a terminal every 30 seconds."""
+        """Show who the run waits for, each with the seconds so far; without a terminal, repeat it every 30 seconds."""
         awaited = [(name, seconds) for name, seconds in awaited if seconds >= _SHORTEST_WAIT]
         names, now = {name for name, _ in awaited}, time.monotonic()
         if not awaited:
             self._awaited = names
             return
-        told = [f"{name}, {seconds:.0f} s" for name, seconds in awaited[:_MOST_NAMES]]
-        line = f"waiting for {'; '.join(told)}{' and others' if len(awaited) > _MOST_NAMES else ''}"
+        shown = [f"{name}, {seconds:.0f} s" for name, seconds in awaited[:_MOST_NAMES]]
+        line = f"waiting for {'; '.join(shown)}{' and others' if len(awaited) > _MOST_NAMES else ''}"
         if self._live.is_started:
             self._live.update(Text(line), refresh=True)
         elif not names <= self._awaited or now - self._last_wait >= _SECONDS_BETWEEN_WAITS:
@@ -91,7 +91,7 @@ class Progress:
             self.say(line)
 
     def summary(self, rows: list[tuple[str, str]]) -> None:
-        """Show the end of the run as a short table; nothing moves after it."""
+        """End the live line, and print the result of the run as a short table."""
         self.end()
         width = max(len(name) for name, _ in rows)
         for name, value in rows:

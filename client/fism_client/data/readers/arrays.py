@@ -1,4 +1,4 @@
-"""NumPy's files: .npz with A and b, or with data, indices, indptr, shape and b for compressed sparse rows; .npy."""
+"""NumPy files: .npz with A and b, or with data, indices, indptr, shape and b for compressed sparse rows; .npy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SPARSE = {"data", "indices", "indptr", "shape", "b"}
 def read_npz(path: Path, scale: float = 1.0, *, labelled: bool = True) -> Shard:
     """Return the shard in an .npz file; raise DataError that names the file.
 
-    Without ``labelled`` the labels b may be left out. Numbers that are missing are NaN.
+    Without ``labelled``, the labels b are optional. Missing numbers are NaN.
     """
     try:
         with path.open("rb") as raw, _load(raw) as file:
@@ -61,13 +61,13 @@ def read_npy(path: Path) -> NDArray[Any]:
     except BROKEN_ARRAYS as error:
         raise DataError(f"{path} is not an .npy file of numbers: {error}") from error
     if not isinstance(found, np.ndarray):
-        raise DataError(f"{path} holds several arrays, as .npz files do")
+        raise DataError(f"{path} holds several arrays, like an .npz file; an .npy file holds one")
     return real_numbers(found, str(path), DataError)
 
 
 def _load(file: BinaryIO) -> Any:  # noqa: ANN401  # an array, or a file of several
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of headers that Python 2 wrote
+        warnings.simplefilter("ignore")  # about headers written by Python 2
         return np.load(file, allow_pickle=False)
 
 
@@ -83,5 +83,5 @@ def _sparse(arrays: dict[str, NDArray[Any]], path: Path) -> csr_array:
 
 def _number(value: NDArray[Any], what: str) -> float:
     if value.size != 1:
-        raise DataError(f"{what} must be a number, not of shape {value.shape}")
+        raise DataError(f"{what} must be a number, not an array of shape {value.shape}")
     return float(real_numbers(value.reshape(()), what, DataError))

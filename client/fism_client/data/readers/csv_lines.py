@@ -1,4 +1,4 @@
-"""A CSV file by its own lines: what separates its fields, which names it has, and what is wrong with it."""
+"""Reads the lines of a CSV file: its delimiter, its column names, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _UNREADABLE = (OSError, EOFError, zlib.error)
 
 
 def is_csv(path: Path) -> bool:
-    """Whether this is a file of separated fields, by its name."""
+    """Whether a file is CSV or TSV, by its name."""
     return _plain_name(path).endswith((".csv", ".tsv"))
 
 
 def delimiter(path: Path) -> str:
-    """Return what separates the names in a file's first line."""
+    """Return the delimiter of the names in a file's first line."""
     if _plain_name(path).endswith(".tsv"):
         return "\t"
     try:
         with _open(path) as file:
             line = file.readline(_LONGEST_LINE).decode("utf-8", "replace")
     except _UNREADABLE:
-        return ","  # DuckDB will tell what is wrong
+        return ","  # DuckDB will report what is wrong
     return max(_DELIMITERS, key=_QUOTED.sub("", line).count)
 
 
 def names(path: Path) -> list[str]:
-    """Return the names in the first line, as they are written; none where it cannot be read."""
+    """Return the names in the first line, exactly as written; an empty list if it cannot be read."""
     try:
         with _open(path) as file:
             lines = (line.decode("utf-8-sig") for line in file)
@@ -48,7 +48,7 @@ def names(path: Path) -> list[str]:
 
 
 def fault(path: Path) -> DataError | None:
-    """Return the error for the first line that is not as CSV has it; None if there is none."""
+    """Return the error for the first line that is not valid CSV; None if there is none."""
     try:
         with _open(path) as file:
             return _fault(file, path)
@@ -61,7 +61,7 @@ def _fault(file: BinaryIO, path: Path) -> DataError | None:
 
     def decoded() -> Iterator[str]:
         nonlocal number
-        for number, line in enumerate(file, 1):  # it is told below
+        for number, line in enumerate(file, 1):  # reported below
             if line.endswith(b"\n"):
                 ends.add(line[-2:] if line.endswith(b"\r\n") else b"\n")
             yield line.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -72,15 +72,14 @@ def _fault(file: BinaryIO, path: Path) -> DataError | None:
         for fields in lines:
             if fields and len(fields) != expected:
                 return DataError(
-                    f"{path}: line {lines.line_num} has {len(fields)} fields, where {expected} are expected, as in "
-                    "the first line"
+                    f"{path}: line {lines.line_num} has {len(fields)} fields, but the first line has {expected}"
                 )
     except UnicodeDecodeError:
         return DataError(f"{path}: line {number} is not in UTF-8; save the file in that encoding")
     except csv.Error as error:
         return DataError(f'{path}: line {number}: {error}; a " inside quotes is written twice')
     if len(ends) > 1:
-        return DataError(f"{path} has line ends of two kinds, of Windows and of Unix; save it with one of them")
+        return DataError(f"{path} mixes Windows and Unix line endings; save it with one of them")
     return None
 
 

@@ -1,4 +1,4 @@
-"""Files in the IDX format, that of MNIST: a header with the shape, then the entries; gzipped or not."""
+"""Files in the IDX format, which MNIST uses: a header with the shape, then the entries; gzipped or not."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
 
 
 def parse_idx(content: bytes, where: str) -> NDArray[np.uint8]:
-    """Return the array of bytes that ``content`` holds; ``where`` says in errors where it is from."""
+    """Return the array of bytes that ``content`` holds; errors name ``where`` as its source."""
     if len(content) < 4 or content[:2] != b"\0\0":  # noqa: PLR2004  # the magic number's length
         raise DataError(f"{where} is not in the IDX format: it begins with {content[:4].hex() or 'nothing'}")
     kind, dimensions = content[2], content[3]
     if kind != _BYTES:
-        raise DataError(f"{where} has entries of type {kind:#04x}; only unsigned bytes, {_BYTES:#04x}, are read")
+        raise DataError(f"{where} has entries of type {kind:#04x}; only unsigned bytes, {_BYTES:#04x}, are supported")
     header = 4 + 4 * dimensions
     if dimensions > _MOST_DIMENSIONS:
-        raise DataError(f"{where} has {dimensions} dimensions, more than can be")
+        raise DataError(f"{where} has {dimensions} dimensions; at most {_MOST_DIMENSIONS} are supported")
     if len(content) < header:
         raise DataError(f"{where} ends in the middle of its header")
     shape = struct.unpack(f">{dimensions}I", content[4:header])

@@ -1,4 +1,4 @@
-"""Tables through DuckDB: CSV, Parquet and JSON lines by their path, or whatever a query selects."""
+"""Tables read with DuckDB: CSV, Parquet and JSON files, or the result of a query."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Fetched:
-    """Columns of a query's, those of the features first, and that of the label last if there is one."""
+    """The columns of a query: the features first, and the label last if there is one."""
 
     places: dict[str, int]
-    """Of the features, by their names, among the query's columns."""
+    """The positions of the features among the query's columns, by name."""
     kinds: dict[str, Kind]
     label: str | None
     arrays: list[NDArray[Any]]
-    """What is missing is NaN, or None in texts."""
+    """Missing values are NaN, or None in texts."""
 
 
 def read_table(selection: Selection, reading: Reading, folder: Path, where: str, *, labelled: bool = True) -> Table:
-    """Return what a query selects; raise DataError that says where it is from, and which row and column it is about.
+    """Return the result of a query; raise DataError that names the source, the row and the column.
 
-    Files in the query are relative to ``folder``. Without ``labelled`` a label is neither needed nor used.
+    Files in the query are relative to ``folder``. Without ``labelled``, a label is neither needed nor used.
     """
     import duckdb  # noqa: PLC0415  # slow to load, and not always needed
 
-    # On one thread a query of the site's own gives its rows in one order, whatever it joins and groups.
+    # On one thread, a site's query always returns its rows in the same order, whatever it joins and groups.
     threads = None if selection.file is not None else 1
     with asking(folder, where, file=selection.file, threads=threads) as database:
         file = selection.file
@@ -82,11 +82,11 @@ def read_table(selection: Selection, reading: Reading, folder: Path, where: str,
             query, columns = _one_select(database, selection.verbatim, where)
             texts = _columns(database, query, columns, [places[name] for name in names], as_texts=True)
         if any(values.size != count for values in texts):
-            raise DataError(f"{where} has changed while it was read; start anew")
+            raise DataError(f"{where} changed while it was being read; start again")
         return texts
 
     table = Table(where, dict(zip(places, found.arrays, strict=True)), found.kinds, labels, verbatim)
-    _look_closer(table)
+    _refine_kinds(table)
     return table
 
 
@@ -99,10 +99,10 @@ def _fetch(  # noqa: PLR0913
     *,
     labelled: bool,
 ) -> _Fetched:
-    """Return the columns that are asked for; ``written`` are the names that a CSV file has in its first line."""
+    """Return the selected columns; ``written`` are the names in a CSV file's first line."""
     query, columns = _one_select(database, query, where)
     names, types = [name for name, _ in columns], [type_ for _, type_ in columns]
-    if len(written) == len(names):  # a second a gets another name from DuckDB, and what has no name gets one
+    if len(written) == len(names):  # DuckDB renames a second a, and names columns that have no name
         names = [name if as_written else "" for name, as_written in zip(names, written, strict=True)]
         _check_names([name for name in written if name], where)
     _check_names([name for name in names if name], where)
@@ -113,12 +113,14 @@ def _fetch(  # noqa: PLR0913
     if label is not None:
         wanted.append(names.index(label))
         if _kind(label, types[wanted[-1]], where) is Kind.TIME:
-            raise DataError(f"{where}: column {label!r} is a time; a label is a number, or a text with one that is 1")
+            raise DataError(
+                f"{where}: column {label!r} is a time; a label must be a number, or a text with one that counts as 1"
+            )
     return _Fetched(places, kinds, label, _columns(database, query, columns, wanted))
 
 
 def _one_select(database: duckdb.DuckDBPyConnection, query: str, where: str) -> tuple[str, list[tuple[str, str]]]:
-    """Return a query without what may be at its end, and the names and types of its columns."""
+    """Return a query without a semicolon at its end, and the names and types of its columns."""
     import duckdb  # noqa: PLC0415  # slow to load, and not always needed
 
     statements = database.extract_statements(query)
@@ -137,7 +139,7 @@ def _columns(
     *,
     as_texts: bool = False,
 ) -> list[NDArray[Any]]:
-    """Return the columns at these places. By their places: DuckDB does not tell a from A."""
+    """Return the columns at these positions. Not by name: DuckDB does not distinguish a from A."""
     names = ", ".join(f"c{i}" for i in range(len(columns)))
     selected = ", ".join(
         f"CAST(c{i} AS VARCHAR) AS c{i}" if as_texts else _selected(f"c{i}", columns[i][1]) for i in places
@@ -147,7 +149,7 @@ def _columns(
 
 
 def _is_late(values: NDArray[Any]) -> bool:
-    """Whether a column of texts was taken for one because its first rows are empty."""
+    """Whether a column was read as texts only because its first rows are empty."""
     return (
         values.dtype.kind == "O"
         and values.size > SAMPLE
@@ -160,13 +162,11 @@ def _check_names(names: Sequence[str], where: str) -> None:
     seen = Counter(name.lower() for name in names)
     twice = [name for name in names if seen[name.lower()] > 1]
     if twice:
-        raise DataError(
-            f"{where}: the columns {_list(twice)} have names that differ in their case alone, or not at all"
-        )
+        raise DataError(f"{where}: the column names {_list(twice)} are duplicates; upper and lower case count as equal")
 
 
-def _look_closer(table: Table) -> None:
-    """Find the kinds that a file's texts have: times as ISO 8601 has them; and what is empty is of no kind."""
+def _refine_kinds(table: Table) -> None:
+    """Refine the kinds of text columns: ISO 8601 texts become times, and empty columns become numbers."""
     for name, values in table.columns.items():
         if values.dtype.kind != "O":
             continue
@@ -177,7 +177,7 @@ def _look_closer(table: Table) -> None:
 
 
 def _choose(names: Sequence[str], reading: Reading, where: str, *, labelled: bool) -> tuple[list[str], str | None]:
-    """Return the columns that are features, and the one that is the label."""
+    """Return the feature columns and the label column."""
     label = reading.label
     named = [name for name in names if name]
     if labelled and label is None:
@@ -205,8 +205,8 @@ def _kind(name: str, type_: str, where: str) -> Kind:
         if pattern.match(type_):
             return kind
     raise DataError(
-        f"{where}: column {name!r} is of type {type_}, which is no number, text or time; drop it, or select a part of "
-        "it with a query"
+        f"{where}: column {name!r} is of type {type_}, which is not a number, text or time; drop it, or select a part "
+        "of it with a query"
     )
 
 
@@ -221,7 +221,7 @@ def _selected(name: str, type_: str) -> str:
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    """Return a column with what is missing as NaN, or None in texts."""
+    """Return a column with missing values as NaN, or None in texts."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
     mask = np.ma.getmaskarray(values)
@@ -241,7 +241,7 @@ def _labels(values: NDArray[Any], name: str, positive: object, where: str) -> Ve
     if values.dtype.kind == "O":
         row = next((i for i, text in enumerate(values) if not is_number(text)), 0)
         raise DataError(
-            f"{where}: row {row + 1}, column {name!r} is {values[row]!r}, where a number is expected, as it is the "
-            "label; or say which of its texts counts as 1 (positive)"
+            f"{where}: row {row + 1}, column {name!r} is {values[row]!r}, where a number is expected for the label; "
+            "or say which text counts as 1 (positive)"
         )
     return values.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Files in the form of svmlight and LIBSVM: a line for each row, a label, then column:value pairs; gzipped or not."""
+"""Files in the svmlight and LIBSVM format: one row per line, a label, then column:value pairs; gzipped or not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fism_common.vectors import Vector
 
 _BLOCK = 2**20
-"""Bytes that are parsed at once."""
+"""Bytes parsed at once."""
 _GZIP = b"\x1f\x8b"
 _REASONS = (
     "",
@@ -32,16 +32,16 @@ _REASONS = (
     "column:value is expected",
     "a column is a whole number",
     "columns must ascend, each at most once in a row",
-    "a column's number is too large",
+    "a column's number must be below 2147483647",
     "a number has at most 40 characters",
-    "columns are counted from 1; if these are counted from 0, say so (zero_based)",
+    "columns are numbered from 1 (set zero_based if these start at 0)",
     "a finite number is expected after the colon",
 )
-"""By the parser's numbers for errors."""
+"""Indexed by the parser's error codes."""
 
 
 class _Lines(NamedTuple):
-    """What is in a block of lines."""
+    """The contents of a block of lines."""
 
     labels: Vector
     lengths: NDArray[np.int64]
@@ -111,12 +111,12 @@ def _parse(block: bytes, path: str, line: int, first: int) -> _Lines:
     lengths, labels, data = room.lengths[:rows].copy(), room.labels[:rows].copy(), room.values[:entries]
     if not (np.isfinite(data).all() and np.isfinite(labels).all()):
         text = room.hard_texts[int(np.argmin(np.isfinite(values)))].tobytes().rstrip(b"\0")
-        raise fault(block.index(text), "a number must not be beyond what a double holds")
+        raise fault(block.index(text), "a number must fit in a double")
     return _Lines(labels, lengths, narrow(data.copy()), room.indices[:entries].copy())
 
 
 def _room(rows: int, entries: int) -> Room:
-    """Return memory for so many rows and entries."""
+    """Return buffers for this many rows and entries."""
     from fism_client.kernels import WIDTH, Room  # noqa: PLC0415  # slow to load, and not always needed
 
     numbers = rows + entries
@@ -131,11 +131,11 @@ def _room(rows: int, entries: int) -> Room:
 
 
 def _together(parts: list[_Lines], columns: int | None, path: Path) -> SparseRows:
-    """Return the blocks' rows as one; those that were put together are let go."""
+    """Return the rows of all blocks together; each block is freed once it is copied."""
     lengths = np.concatenate([part.lengths for part in parts])
     used = 1 + max((int(part.indices.max()) for part in parts if part.indices.size), default=0)
     if columns is not None and columns < used:
-        raise DataError(f"{path} has {used} columns, which is more than the {columns} that it is said to have")
+        raise DataError(f"{path} has {used} columns, but the setting columns is {columns}")
     total = int(lengths.sum())
     data = np.empty(total, np.result_type(*(part.data for part in parts)))
     indices = np.empty(total, np.int32)

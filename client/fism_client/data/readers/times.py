@@ -1,4 +1,4 @@
-"""Days and times, as seconds since 1970 in UTC."""
+"""Dates and times as seconds since 1970 in UTC."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fism_common.vectors import Vector
 
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?(Z|[+-]\d\d(:?\d\d)?)?)?")
-"""ISO 8601 with its separators: 20251231 is a number, and 2025 a year or a number."""
+"""ISO 8601 with separators: 20251231 is a number, and 2025 may be a year or a number."""
 
 
 def seconds_of(moment: datetime) -> float:
@@ -25,17 +25,17 @@ def seconds_of(moment: datetime) -> float:
 
 
 def read_time(text: str) -> float | None:
-    """Return the time that a text writes as ISO 8601 does; None for any other text."""
+    """Return the time in an ISO 8601 text; None for any other text."""
     if not _ISO.fullmatch(text):
         return None
     try:
         return seconds_of(datetime.fromisoformat(text))
-    except ValueError:  # the 30th of February
+    except ValueError:  # such as 30 February
         return None
 
 
 def read_times(texts: Iterable[str | None]) -> Vector | None:
-    """Return the times of texts, NaN for those that are missing; None if one of them is no time."""
+    """Return the times in texts, NaN for missing ones; None if one of them is not a time."""
     found = []
     for text in texts:
         time = np.nan if text is None else read_time(text)
@@ -46,5 +46,5 @@ def read_times(texts: Iterable[str | None]) -> Vector | None:
 
 
 def seconds_since_1970(times: NDArray[np.datetime64]) -> NDArray[Any]:
-    """Return times as numbers, NaN for those that are missing."""
+    """Return times as numbers, NaN for missing ones."""
     return np.where(np.isnat(times), np.nan, times.astype("datetime64[us]").astype(np.int64) / 1e6)

@@ -5,7 +5,7 @@ import warnings
 
 from fism_common.wire.pb import federation_pb2 as fism__common_dot_wire_dot_pb_dot_federation__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.72.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in fism_common/wire/pb/federation_pb2_grpc.py depends on'
+        + f' but the generated code in fism_common/wire/pb/federation_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class FederationStub:
+class FederationStub(object):
     """A client joins, then keeps one Round stream until the end of the run.
     """
 
@@ -52,26 +52,26 @@ class FederationStub:
                 _registered_method=True)
 
 
-class FederationServicer:
+class FederationServicer(object):
     """A client joins, then keeps one Round stream until the end of the run.
     """
 
     def Join(self, request, context):
-        """Says who the client is; the answer says what to solve, or the call fails with the reason.
+        """Says who the client is. The reply says what to solve; a refusal is a status with the reason.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Round(self, request_iterator, context):
-        """The run itself, as seen by one client. The client speaks first, with Opening.
+        """The run itself, as one client sees it. The client speaks first, with Opening.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Status(self, request, context):
-        """How far the run is; for its clients only.
+        """How far the run is; only for its clients.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -103,7 +103,7 @@ def add_FederationServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class Federation:
+class Federation(object):
     """A client joins, then keeps one Round stream until the end of the run.
     """
 

@@ -1,0 +1,5 @@
+"""``python -m fism.paper``."""
+
+from fism.paper.cli import app
+
+app(prog_name="fism-paper")

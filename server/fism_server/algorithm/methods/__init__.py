@@ -1,0 +1,1 @@
+"""The methods that the server can run, one file each."""
