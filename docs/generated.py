@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 import fism
 from fism.cli.main import app
-from fism_client.cli import ClientConfig
+from fism_client.config import ClientConfig
 from fism_common.errors import FismError
 from fism_server.problem.config import RunConfig
 
@@ -154,7 +154,7 @@ def _attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
 def api() -> Iterator[str]:
     """Yield the page of every public name."""
     yield "# Python\n\nEverything below is in the module `fism`.\n"
-    things = [(name, getattr(fism, name)) for name in fism.__all__]
+    things = [(name, getattr(fism, name)) for name in vars(fism)["__getattr__"]("__all__")]
     errors = [name for name, thing in things if inspect.isclass(thing) and issubclass(thing, FismError | Warning)]
     for name, thing in sorted(things, key=lambda one: (one[0] in errors, not one[0].islower(), one[0])):
         yield f"## {name}\n\n```python\n{_signature(name, thing)}\n```\n\n{_text(inspect.getdoc(thing))}\n"
