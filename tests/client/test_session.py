@@ -135,3 +135,11 @@ def test_question_before_the_whole_problem_is_an_error_of_the_server() -> None:
     told = pytest.raises(ContractError, match="asked for a Pass before it sent the whole problem")
     with answering(problem.SerializeToString(), stream=(asked.SerializeToString(),)) as address, told:
         session(address).run()
+
+
+def test_goodbye_without_a_solution_is_an_error_of_the_server() -> None:
+    """The protocol's table does not allow it."""
+    goodbye = pb.ServerMessage(goodbye=pb.Goodbye(finished=True, reason="finished")).SerializeToString()
+    told = pytest.raises(ContractError, match="'Goodbye, finished' when this client was 'stream open'")
+    with answering(PROBLEM.SerializeToString(), stream=(goodbye,)) as address, told:
+        session(address).run()

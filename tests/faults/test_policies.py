@@ -134,6 +134,17 @@ def test_change_of_clients_survives_the_server(tmp_path: Path) -> None:
     assert_ends_as(out, without(given, {0: dropped(out)["c0"]}))
 
 
+def test_run_whose_clients_never_come_stops_after_its_start_limit(tmp_path: Path) -> None:
+    """With who is missing, and what to do; nothing of the run has begun."""
+    given, out = federation(tmp_path, 3), tmp_path / "run"
+    with server(given.config, out, "--set", "limits.start_seconds=2") as running:
+        one = client(running.address, "c0", given.files[0])
+        assert running.end() == 4
+        running.wait_for(r"not all clients joined in 2 s \(limits.start_seconds\), missing: .*2 more; start a new run")
+        assert end(one)[0] == 4
+    assert not (out / "model.npz").exists()
+
+
 def test_run_without_anybody_left_stops(tmp_path: Path) -> None:
     """There is nothing to go on with; the state is saved."""
     given, out = federation(tmp_path, 1, rounds=100_000), tmp_path / "run"

@@ -12,7 +12,7 @@ from fism_client.session.assembly import Incoming
 from fism_client.session.states import Stage, after, incoming_of
 from fism_client.session.stream import LostError
 from fism_client.session.threads import in_thread
-from fism_common.errors import RefusedError, StoppedError
+from fism_common.errors import ContractError, RefusedError, StoppedError
 from fism_common.exchange import Solution
 from fism_common.wire.codec import answer_messages
 from fism_common.wire.messages import Goodbye, QuestionSlice, Refused, SetupSlice
@@ -110,5 +110,8 @@ class Dialogue:
             raise StoppedError(
                 f"the server stopped the run: {message.reason}; restart this client when the run continues"
             )
-        assert self._work.solution is not None  # noqa: S101  # the stage is SOLVED
+        if self._work.solution is None:
+            raise ContractError(
+                "the server finished the run before its solution was complete; ask its coordinator for it"
+            )
         return self._work.solution
