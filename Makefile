@@ -31,8 +31,10 @@ $(OLDEST): $(STAMP)
 	    pytest pytest-timeout pytest-xdist hypothesis cvxpy scikit-learn
 	touch $@
 
+# Old versions use parts of the newest ones that are deprecated.
 test-oldest: $(OLDEST) ## run the fast tests with the lowest versions that pyproject.toml allows
 	NUMBA_CACHE_DIR=.venv-oldest/kernels .venv-oldest/bin/python -m pytest -n 3 -p no:cacheprovider \
+	    -W ignore::DeprecationWarning \
 	    -m 'not long and not docker and not browser and not golden' tests/common tests/server tests/client \
 	    tests/solve tests/data tests/model tests/federation/test_same_bytes.py
 
