@@ -61,7 +61,7 @@ def test_machine_that_went_down_without_a_word_gets_its_name_back(tmp_path: Path
         until(lambda: rounds_done(out) > before + 50, seconds=40)
         for one in (new, other):
             one.kill()
-        assert "'c0' is connected already" in new.communicate()[1]
+        assert "'c0' is already connected" in new.communicate()[1]
         other.communicate()
         tap.close()
     assert [kind for kind, _ in events(out)][:3] == ["refused", "refused", "refused"]

@@ -243,13 +243,13 @@ def test_client_keeps_a_model_that_it_can_use(folder: Path) -> None:
 def test_run_goes_on_without_a_client_that_stays_away_before_it_is_measured(folder: Path) -> None:
     """By the means and spreads of those that are left."""
     config = folder / "tables.toml"
-    config.write_text(CONFIG + '[limits]\nabsent = "continue"\nabsence = 3\nround = 600\n')
+    config.write_text(CONFIG + '[limits]\non_absence = "continue"\nabsence_seconds = 3\nround_seconds = 600\n')
     with server(config, folder / "run") as running:
         gone = client(running.address, "north", folder / "north.csv", *HOW)
         running.wait_for("waiting for east.* south")
         stopped = [client(running.address, name, folder / f"{name}.csv", *HOW) for name in ("east", "south")]
         gone.send_signal(signal.SIGSTOP)  # it has joined, and will not answer
-        running.wait_for("without: .*2 clients and .* rows are left")
+        running.wait_for("dropped: .*2 clients and .* rows are left")
         gone.kill()
         end(gone)
         assert [end(one)[0] for one in stopped] == [0, 0]

@@ -113,7 +113,7 @@ from pathlib import Path
 from fism_common.wire.pb import federation_pb2 as pb
 from fism_common.wire.pb import federation_pb2_grpc as rpc
 from fism_common.wire.tls import TlsFiles, channel_credentials
-from fism_common.wire.codec import PROTOCOL
+from fism_common.joining import PROTOCOL
 
 os.nice(19)
 kind, address, certs = sys.argv[1], sys.argv[2], Path(sys.argv[3])
@@ -131,7 +131,8 @@ match kind:
         stub = rpc.FederationStub(grpc.secure_channel(address, credentials, options))
         for i in range(10_000):
             try:
-                wish = pb.JoinRequest(protocol=PROTOCOL, name=f"wrong-{i}", rows=2**40, columns=2**31, shards=1)
+                name = f"wrong-{i}"
+                wish = pb.JoinRequest(protocol=PROTOCOL, name=name, rows=2**40, columns=2**31, virtual_clients=1)
                 stub.Join(wish, timeout=60)
             except grpc.RpcError:
                 pass
