@@ -66,9 +66,7 @@ class LocalPass:
 
     def value(self, x: Vector, end: int | None = None) -> float:
         """Return F_i at ``x``, over the rows up to ``end``."""
-        shard, rows = self.shard, self.shard.rows
-        rest = (shard.scale, shard.labels[:end], self.formula, x)
-        return kernels.sparse_value(rows, *rest) if isinstance(rows, SparseRows) else kernels.dense_value(rows, *rest)
+        return _value(self.shard, self.formula, x, end)
 
     def probe(self, x: Vector, g: Vector, end: int | None = None) -> float:
         """Add one exact subgradient of F_i at ``x`` to ``g``; return F_i there. Uses the rows up to ``end``."""
@@ -79,15 +77,15 @@ class LocalPass:
 
 def total_loss(shard: Shard, loss: Loss, x: Vector) -> float:
     """Return the sum of the losses of a shard's rows at ``x``."""
-    formula, rows = _formula(loss), shard.rows
-
-    def value(end: int | None) -> float:
-        rest = (shard.scale, shard.labels[:end], formula, x)
-        return kernels.sparse_value(rows, *rest) if isinstance(rows, SparseRows) else kernels.dense_value(rows, *rest)
-
+    formula = _formula(loss)
     with kernel_cache.first_call():
-        value(0)
-    return value(None)
+        _value(shard, formula, x, 0)
+    return _value(shard, formula, x, None)
+
+
+def _value(shard: Shard, formula: kernels.Formula, x: Vector, end: int | None) -> float:
+    rows, rest = shard.rows, (shard.scale, shard.labels[:end], formula, x)
+    return kernels.sparse_value(rows, *rest) if isinstance(rows, SparseRows) else kernels.dense_value(rows, *rest)
 
 
 def _formula(loss: Loss) -> kernels.Formula:
