@@ -44,7 +44,8 @@ class TimeLimits:
 class Pending:
     """A question, and the answers so far."""
 
-    question: Question
+    solution: bool
+    """Whether the question is the solution. The question itself is not kept: it is as long as two vectors."""
     key: Key
     chosen: list[Member]
     """Who takes part, in federation order."""
@@ -76,7 +77,9 @@ class Gathering:
     def begin(self, question: Question, key: Key, aggregation: Aggregation, now: float) -> list[Action]:
         """Send a question to all members that take part."""
         chosen = self._participation.choose(self._roster.in_order())
-        pending = self.pending = Pending(question, key, chosen, aggregation.begin(chosen), set(chosen), now)
+        pending = self.pending = Pending(
+            isinstance(question, Solution), key, chosen, aggregation.begin(chosen), set(chosen), now
+        )
         return [pending.ask(member, now) for member in chosen if member.connected]
 
     @property
@@ -100,7 +103,7 @@ class Gathering:
         member.connected, member.absent_since = True, None
         pending = self.pending
         # A restarted client that has answered needs the solution too, but nobody waits for it.
-        if pending is not None and (member in pending.waiting or isinstance(pending.question, Solution)):
+        if pending is not None and (member in pending.waiting or pending.solution):
             actions.append(pending.ask(member, now))
         return actions
 

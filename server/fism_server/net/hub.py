@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fism_common.exchange import Solution
 from fism_common.problem.registry import vectors_of
 from fism_common.wire.codec import goodbye_message, kind_of, question_messages, refused_message, setup_messages
 from fism_common.wire.messages import Goodbye, Leaving, Refused
@@ -117,6 +118,8 @@ class Hub:
             if late > TICK:
                 _log.warning("this process was suspended for %.1f s; all time limits are extended by that", late)
                 gathering.forgive(late)
+        if not isinstance(question, Solution):  # which clients that return still need
+            self._broadcast = None  # as long as two vectors
         pending = gathering.pending
         assert pending is not None  # noqa: S101  # it has just begun
         members = [member for member in pending.chosen if member in pending.timings]

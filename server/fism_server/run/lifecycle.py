@@ -86,8 +86,8 @@ class Run:
             self._hub.set_up(self._job.plan.constraint, None)  # clients load their kernels while others join
         method = self._method = await self._begin()
         scaling = await self._standardise(method) if self._roster.recipe.measured else None
-        while (question := method.ask()) is not None:
-            await self._round(method, question)
+        while method.stopped is None:
+            await self._round(method)
         self._job.archive.save(method.state())
         self._hub.round = method.round - 1
         total = (await self._ask(method, Solution(method.x))).sums.total()
@@ -158,10 +158,10 @@ class Run:
         self._hub.set_up(self._job.plan.constraint, scaling)
         return scaling
 
-    async def _round(self, method: Method, question: Question) -> None:
+    async def _round(self, method: Method) -> None:
         began, archive = time.perf_counter(), self._job.archive
         self._hub.round = method.round
-        gathered = await self._ask(method, question)
+        gathered = await self._ask(method)
         total = gathered.sums.total()
         record = method.tell(total)
         if record is None:
@@ -174,21 +174,19 @@ class Run:
         if self._gauges is not None:
             self._gauges.round(record, seconds)
 
-    async def _ask(self, method: Method, question: Question) -> Gathered:
-        """Return all answers to a question. If clients are dropped, ask the question of the same round without them."""
+    async def _ask(self, method: Method, question: Moments | Solution | None = None) -> Gathered:
+        """Return all answers to a question, by default the method's own. If clients are dropped, ask the rest again."""
         assert self._aggregation is not None  # noqa: S101  # made before the first question
         self._questions += 1
         attempt = 1
         while True:
+            asked: Question | None = question or method.ask()
+            assert asked is not None  # noqa: S101  # the method has not stopped
             try:
-                return await self._hub.ask(question, Key(self._questions, attempt), self._aggregation)
+                return await self._hub.ask(asked, Key(self._questions, attempt), self._aggregation)
             except AbsentError as absent:
                 self._drop(absent.members, method)
                 attempt += 1
-                if not isinstance(question, (Moments, Solution)):
-                    again = method.ask()
-                    assert again is not None  # noqa: S101  # the same round
-                    question = again
 
     def _drop(self, absent: list[Member], method: Method) -> None:
         """Drop these clients from the current round on; raise StoppedError if the limits say so."""

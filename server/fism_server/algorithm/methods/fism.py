@@ -162,7 +162,7 @@ class Fism(Method):
         if self._meets_stop_rule(total.inner):
             before.stopped = Stop.TOLERANCE
             return None
-        after = total.points / total.clients
+        after = np.divide(total.points, total.clients, out=total.points)  # in place: it may be millions of columns
         change = _relative(after, before.x)
         _check_finite(before.round, change=change)
         record = Record(before.round, question.gamma, self._lam, total.inner, self._outer, change)
