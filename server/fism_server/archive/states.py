@@ -60,12 +60,13 @@ def newest_state(connection: sqlite3.Connection) -> State | None:
         "SELECT slot, round, numbers, crc FROM state ORDER BY saved DESC"
     ).fetchall():
         query = "SELECT name, entries FROM vectors WHERE slot = ? ORDER BY rowid"
-        found: list[tuple[str, bytes]] = connection.execute(query, (slot,)).fetchall()
         total = crc32(f"{round_} {numbers}".encode())
-        for name, entries in found:
+        vectors = {}
+        for name, entries in connection.execute(query, (slot,)):  # one at a time: they may be long
             total = crc32(entries, crc32(name.encode(), total))
+            vectors[name] = read_vector(entries[: len(entries) // 8 * 8])
         if total == crc:
-            return State(round_, json.loads(numbers), {name: read_vector(entries) for name, entries in found})
+            return State(round_, json.loads(numbers), vectors)
     return None
 
 

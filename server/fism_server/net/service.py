@@ -227,4 +227,5 @@ async def _send(connection: Connection, context: Stream) -> tuple[EventKind, str
     while (messages := await connection.outbox.get()) is not None:
         for message in messages:
             await context.write(message)
+        messages, message = (), b""  # as long as two vectors: not kept until the next question
     return EventKind.LEFT, "finished"
