@@ -58,7 +58,7 @@ async def serve(n: int, clients: int, rounds: int) -> float:
         filled = 0
         while filled < n:
             reply = (await streams[i].read()).answer
-            part = np.frombuffer(reply.x)
+            part = np.frombuffer(reply.points)
             received[i][reply.offset : reply.offset + part.size] = part
             filled += part.size
 
@@ -104,7 +104,7 @@ async def answer(port: int, n: int) -> None:
             if filled == n:
                 filled = 0
                 for a, b in slices(n, SLICE):
-                    reply = pb.Answer(number=order.round, inner=0.0, offset=a, x=x[a:b].tobytes())
+                    reply = pb.Answer(number=order.round, inner=[0.0], offset=a, points=x[a:b].tobytes())
                     await call.write(pb.ClientMessage(answer=reply))
 
 

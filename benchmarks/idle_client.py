@@ -13,6 +13,7 @@ from fism_client.data.shard import Shard
 from fism_client.session.participant import Participant
 from fism_client.session.session import Session
 from fism_common.exchange import Answer, Pass, PassAnswer, Question, SolutionAnswer
+from fism_common.sums.grid import grid_of
 from fism_common.wire.tls import TlsFiles
 
 if TYPE_CHECKING:
@@ -24,9 +25,15 @@ if TYPE_CHECKING:
 class Idle:
     """An answerer that does no work."""
 
+    def __init__(self, constraint: ConstraintSet) -> None:
+        """Take X."""
+        self._constraint = constraint
+
     def answer(self, question: Question) -> Answer:
         """Return x unchanged."""
-        return PassAnswer(question.x, 0.0) if isinstance(question, Pass) else SolutionAnswer(0.0)
+        if not isinstance(question, Pass):
+            return SolutionAnswer((0.0,))
+        return PassAnswer(grid_of(self._constraint, question.x.size, question.summands).words(question.x), (0.0,))
 
 
 class Idler(Participant):
@@ -34,7 +41,7 @@ class Idler(Participant):
 
     def answerer(self, loss: Variant, constraint: ConstraintSet, scaling: Scaling | None) -> Idle:  # noqa: ARG002
         """Return an answerer that does no work."""
-        return Idle()
+        return Idle(constraint)
 
 
 address, name, columns, *certs = sys.argv[1:]

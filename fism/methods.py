@@ -14,6 +14,7 @@ import numpy as np
 
 from fism.irig_kernel import irig_pass
 from fism_client.compute import kernel_cache
+from fism_client.compute.local_pass import LocalPass
 from fism_client.data.shard import SparseRows
 from fism_common.errors import MethodError
 from fism_common.exchange import Pass, PassAnswer, Total
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from fism.problem import Problem
-    from fism_client.compute.local_pass import LocalPass
     from fism_client.data.shard import Entries, Shard
     from fism_common.problem.sets import ConstraintSet
     from fism_common.vectors import Vector
@@ -104,7 +104,7 @@ class Federated:
     def total(self, question: Pass) -> Total:
         """Return the sums over every client's answer."""
         chosen = self._participation.choose(self._clients)
-        total, self.spare = _in_turn(lambda site: site.answer(question), chosen, self._aggregation)
+        total, self.spare = _in_turn(LocalPass.answer, question, chosen, self._aggregation)
         return total
 
 
@@ -209,7 +209,7 @@ class RegularizedFedAvg:
 
     def total(self, question: Pass) -> Total:
         """Return the sums over every client's answer."""
-        total, self.spare = _in_turn(lambda site: self._answer(site, question), self._clients, self._aggregation)
+        total, self.spare = _in_turn(self._answer, question, self._clients, self._aggregation)
         return total
 
     def _answer(self, site: LocalPass, question: Pass) -> PassAnswer:
@@ -221,7 +221,7 @@ class RegularizedFedAvg:
             value = site.probe(x, slope)
             inner = value if step == 0 else inner
             x = project(x - (question.gamma / self._steps) * slope)
-        return PassAnswer(x, inner)
+        return PassAnswer(site.on_grid(x, question.summands), (inner,))
 
 
 def _require_smooth(method: Method, problem: Problem) -> None:
@@ -236,13 +236,17 @@ def _require_smooth(method: Method, problem: Problem) -> None:
 
 
 def _in_turn(
-    answer: Callable[[LocalPass], PassAnswer], clients: Sequence[Client], aggregation: OpenAggregation
+    answer: Callable[[LocalPass, Pass], PassAnswer],
+    question: Pass,
+    clients: Sequence[Client],
+    aggregation: OpenAggregation,
 ) -> tuple[Total, float]:
     """Return the sums over every client's answer, and the total seconds of all clients but the slowest."""
     sums, times = aggregation.begin(clients), []
+    asked = replace(question, summands=sums.summands)
     for client in clients:
         began = time.perf_counter()
-        sums.add(answer(client.site), client)
+        sums.add(answer(client.site, asked), client)
         times.append(time.perf_counter() - began)
     return sums.total(), sum(times) - max(times)
 

@@ -14,6 +14,7 @@ from fism.result import Result, history
 from fism_client.compute.local_pass import LocalPass
 from fism_client.data.shard import Shard
 from fism_common.errors import DataError, MethodError, ProblemError, StepError
+from fism_common.sums.doubles import rounded
 from fism_common.vectors import positive, vector, whole
 from fism_server.algorithm.methods.fism import Fism
 from fism_server.algorithm.methods.fism import start as begin
@@ -99,7 +100,7 @@ def solve(  # noqa: PLR0913  # the public interface: one keyword per option
             critical.append(seconds[-1] - source.spare)
     if callback is not None and loop.stopped is Stop.ROUNDS:  # otherwise the last call got the result
         callback(loop.round, loop.x.copy())
-    inner = sum(site.value(loop.x) for site in sites)
+    inner = rounded(site.value(loop.x) for site in sites)
     outer = loop.conclude(inner)
     assert loop.stopped is not None  # noqa: S101  # the loop above has ended
     return Result(

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from fism_common.sums.doubles import rounded
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fism_common.data.moments import ColumnMoments
+    from fism_common.sums.doubles import Parts
+    from fism_common.sums.grid import Words
     from fism_common.vectors import Vector
 
 
@@ -21,6 +27,8 @@ class Pass:
     """lambda_k / m."""
     evaluate: bool = False
     """Whether to evaluate ``x`` on the held-out rows as well."""
+    summands: int = 1
+    """How many points will be added up, which fixes the grid of the answers. The federation sets it, not the method."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,11 @@ class Solution:
 Question: TypeAlias = Pass | Probe | Moments | Solution
 
 
+def with_summands(question: Question, summands: int) -> Question:
+    """Return a method's question as the clients get it."""
+    return replace(question, summands=summands) if isinstance(question, Pass) else question
+
+
 @dataclass(frozen=True, slots=True)
 class Evaluation:
     """How a model does on held-out rows: counts and sums, which add up over clients."""
@@ -56,10 +69,14 @@ class Evaluation:
     loss: float
     """The sum of the losses."""
 
-    def __add__(self, other: Evaluation) -> Evaluation:
-        """Return the evaluation on both clients' rows together."""
-        right = None if self.right is None or other.right is None else self.right + other.right
-        return Evaluation(self.rows + other.rows, right, self.loss + other.loss)
+    @classmethod
+    def total(cls, parts: Sequence[Evaluation]) -> Evaluation | None:
+        """Return the evaluation on all clients' rows together; None if no client holds out rows."""
+        if not parts:
+            return None
+        right = [part.right for part in parts if part.right is not None]
+        loss = rounded(part.loss for part in parts)
+        return cls(sum(part.rows for part in parts), sum(right) if len(right) == len(parts) else None, loss)
 
 
 # Answers are not frozen: that would triple the time to make one, and there are as many in a round as clients.
@@ -69,9 +86,9 @@ class Evaluation:
 class PassAnswer:
     """One client's answer to ``Pass``."""
 
-    points: Vector
-    """Where the pass ended; the sum over the client's virtual clients."""
-    inner: float
+    points: Words
+    """Where the pass ended, on the grid; the sum over the client's virtual clients."""
+    inner: Parts
     """F_i at the question's x, before the pass."""
     held_out: Evaluation | None = None
 
@@ -80,7 +97,7 @@ class PassAnswer:
 class ProbeAnswer:
     """One client's answer to ``Probe``."""
 
-    inner: float
+    inner: Parts
     subgradient: Vector
     held_out: Evaluation | None = None
 
@@ -96,7 +113,7 @@ class MomentsAnswer:
 class SolutionAnswer:
     """One client's answer to ``Solution``."""
 
-    inner: float
+    inner: Parts
     held_out: Evaluation | None = None
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fism_common.data.columns import Column
     from fism_common.problem.registry import Variant
 
-PROTOCOL = 3
+PROTOCOL = 4
 """The version of the protocol; it changes with every message that changes its meaning."""
 
 

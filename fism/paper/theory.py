@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ from fism.solving import solve
 from fism_client.compute.local_pass import LocalPass
 from fism_client.data.shard import Shard
 from fism_common.problem.sets import Box
+from fism_common.sums.grid import grid_of
 from fism_server.algorithm.methods.fism import Fism
 from fism_server.algorithm.methods.fism import start as begin
 from fism_server.algorithm.step_rules import ConstantWeight, PowerSteps
@@ -143,6 +144,7 @@ def follow(known: Known, steps: StepRule, at: Sequence[int]) -> dict[int, tuple[
     loop = Fism(known.problem.outer, steps, m=known.m, state=begin(start), last_round=at[-1])
     clients = [Client(site) for site in sites]
     aggregation = OpenAggregation(known.problem.constraint, start.size)
+    grid = grid_of(known.problem.constraint, start.size, len(sites))
 
     def away(x: Vector) -> float:
         return float(np.linalg.norm(x - known.solution))
@@ -150,12 +152,13 @@ def follow(known: Known, steps: StepRule, at: Sequence[int]) -> dict[int, tuple[
     found, wanted = {}, set(at)
     while (question := loop.ask()) is not None:
         k, sums = loop.round, aggregation.begin(clients)
-        answers = [site.answer(question) for site in sites]
+        asked = replace(question, summands=sums.summands)
+        answers = [site.answer(asked) for site in sites]
         for client, answer in zip(clients, answers, strict=True):
             sums.add(answer, client)
         loop.tell(sums.total())
         if k in wanted:
-            means, farthest = loop.means(), max(away(answer.points) for answer in answers)
+            means, farthest = loop.means(), max(away(grid.values(answer.points)) for answer in answers)
             found[k] = (away(loop.x), away(means["weighted"]), away(means["average"]), farthest)
     return found
 

@@ -57,11 +57,11 @@ def test_short_and_long_messages_read_alike(size: int) -> None:
     assert isinstance(question, QuestionSlice)
     assert (question.key, question.gamma) == (Key(7, 0), 0.5)
     assert [bytes(question.part(name)) for name in ("x", "h")] == [x, h]
-    said = pb.Answer(number=7, inner=0.5, x=x, evaluation=pb.Evaluation(rows=3, loss=0.5))
+    said = pb.Answer(number=7, inner=[0.5, 2.0], points=x, evaluation=pb.Evaluation(rows=3, loss=0.5))
     answer = read_client_message(pb.ClientMessage(answer=said).SerializeToString())
     assert isinstance(answer, AnswerSlice)
-    assert (answer.key, answer.inner, answer.evaluation) == (Key(7, 0), 0.5, Evaluation(3, None, 0.5))
-    assert [bytes(answer.part(name)) for name in ("x", "g")] == [x, b""]
+    assert (answer.key, answer.inner, answer.evaluation) == (Key(7, 0), (0.5, 2.0), Evaluation(3, None, 0.5))
+    assert [bytes(answer.part(name)) for name in ("points", "g")] == [x, b""]
 
 
 def test_long_messages_of_other_kinds_are_read_too() -> None:

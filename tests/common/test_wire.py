@@ -64,7 +64,7 @@ def questions(n: int) -> dict[str, Question]:
     """Return one question of each kind."""
     x, h = vector(n), vector(n, 1)
     return {
-        "pass": Pass(x, h, 0.25, 0.5, evaluate=True),
+        "pass": Pass(x, h, 0.25, 0.5, evaluate=True, summands=3),
         "probe": Probe(x, evaluate=True),
         "moments": Moments(),
         "solution": Solution(x),
@@ -75,10 +75,10 @@ def answers(n: int) -> dict[str, Answer]:
     """Return one answer to each kind of question."""
     x = vector(n)
     return {
-        "pass": PassAnswer(x, 3.5, EVALUATION),
-        "probe": ProbeAnswer(3.5, x, EVALUATION),
+        "pass": PassAnswer(np.arange(n) - 2**61, (3.5, 1e-30), EVALUATION),
+        "probe": ProbeAnswer((3.5,), x, EVALUATION),
         "moments": MomentsAnswer(ColumnMoments(*(vector(n, i) for i in range(4)))),
-        "solution": SolutionAnswer(3.5, EVALUATION),
+        "solution": SolutionAnswer((3.5,), EVALUATION),
     }
 
 
@@ -178,14 +178,15 @@ def test_slice_that_does_not_continue_is_refused(offset: int, parts: Sequence[by
 
 def test_evaluations_add_up() -> None:
     """Counts and sums; a client whose loss has no classes makes the count of correct rows unknown."""
-    assert Evaluation(3, 2, 0.5) + Evaluation(4, 1, 0.25) == Evaluation(7, 3, 0.75)
-    assert (Evaluation(3, None, 0.5) + Evaluation(4, 1, 0.25)).right is None
+    assert Evaluation.total([Evaluation(3, 2, 0.5), Evaluation(4, 1, 0.25)]) == Evaluation(7, 3, 0.75)
+    assert Evaluation.total([Evaluation(3, None, 0.5), Evaluation(4, 1, 0.25)]) == Evaluation(7, None, 0.75)
+    assert Evaluation.total([]) is None
 
 
 @pytest.mark.parametrize("right", [0, None])
 def test_no_correct_row_differs_from_an_unknown_count(right: int | None) -> None:
     """Also on the wire."""
-    (raw,) = answer_messages(SolutionAnswer(1.0, Evaluation(2, right, 1.0)), KEY, 0.0)
+    (raw,) = answer_messages(SolutionAnswer((1.0,), Evaluation(2, right, 1.0)), KEY, 0.0)
     message = read_client_message(raw)
     assert isinstance(message, AnswerSlice)
     assert message.evaluation == Evaluation(2, right, 1.0)

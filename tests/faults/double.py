@@ -68,11 +68,13 @@ class Double:
         if asked.kind == pb.Question.SOLUTION:
             valued = self._compute.answer(Solution(x))
             assert isinstance(valued, SolutionAnswer)
-            answer.inner = valued.inner
+            answer.inner.extend(valued.inner)
         else:
-            moved = self._compute.answer(Pass(x, np.frombuffer(asked.h), asked.gamma, asked.weight))
+            pass_ = Pass(x, np.frombuffer(asked.h), asked.gamma, asked.weight, summands=asked.summands)
+            moved = self._compute.answer(pass_)
             assert isinstance(moved, PassAnswer)
-            answer.inner, answer.x = moved.inner, pack(moved.points)
+            answer.points = pack(moved.points)
+            answer.inner.extend(moved.inner)
         return pb.ClientMessage(answer=answer)
 
     def answer_until(self, round_: int) -> pb.Question:

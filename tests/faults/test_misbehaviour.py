@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 from google.protobuf.message import DecodeError
 
+import fism
 from fism_common.joining import PROTOCOL
+from fism_common.sums.grid import grid_of
 from fism_common.wire.pb import federation_pb2 as pb
 from fism_common.wire.slices import pack
 
-from ..federation.harness import assert_same_bytes, client, end, events, facts, federation, server
+from ..federation.harness import BOUND, assert_same_bytes, client, end, events, facts, federation, server
 from .double import PATIENCE, Double
 
 Change = Callable[[pb.Answer], None]
@@ -29,21 +31,26 @@ def put(**fields: object) -> Change:
         for name, value in fields.items():
             if isinstance(value, pb.Evaluation):
                 reply.evaluation.CopyFrom(value)
+            elif isinstance(value, list):
+                reply.inner[:] = value
             else:
                 setattr(reply, name, value)
 
     return change
 
 
+GRID = grid_of(fism.Box(-BOUND, BOUND), 5, 2)
 BAD: dict[str, tuple[Change, str]] = {
-    "not finite": (put(x=pack(np.array([0.0, 1.0, math.nan, 0.0, 0.0]))), "entries that are not finite"),
-    "F not finite": (put(inner=math.inf), "F_i is inf"),
-    "outside X": (put(x=pack(np.full(5, 2.001))), "x is outside X"),
-    "too long": (put(x=pack(np.zeros(6))), "does not continue the vector"),
-    "half an entry": (put(x=b"\0" * 39), "does not continue the vector"),
+    "the smallest word": (put(points=pack(np.full(5, -(2**63)))), "x is outside X"),
+    "F not finite": (put(inner=[math.inf]), "F_i is inf"),
+    "F missing": (put(inner=[]), "F_i has 0 parts"),
+    "F in too many parts": (put(inner=[1.0] * 41), "F_i has 41 parts"),
+    "outside X": (put(points=pack(GRID.words(np.full(5, 2.001)))), "x is outside X"),
+    "too long": (put(points=pack(np.zeros(6))), "does not continue the vector"),
+    "half an entry": (put(points=b"\0" * 39), "does not continue the vector"),
     "evaluation": (put(evaluation=pb.Evaluation(rows=3, right=4)), "4 of 3 held-out rows"),
     "empty evaluation": (put(evaluation=pb.Evaluation(rows=0)), "None of 0 held-out rows"),
-    "sum that would overflow": (put(inner=1.7e308), "F_i is 1.7e"),
+    "sum that would overflow": (put(inner=[1.7e308]), "F_i is 1.7e"),
     "huge evaluation": (put(evaluation=pb.Evaluation(rows=2**63)), "held-out rows as correct"),
 }
 STRAY: dict[str, Change] = {
@@ -92,7 +99,7 @@ def test_stray_message_is_refused_and_has_no_effect(kind: str, tmp_path: Path) -
             case "duplicate":
                 double.send(right)
                 stray = double.right_answer(order)
-                stray.answer.x = pack(np.zeros(5))
+                stray.answer.points = pack(np.zeros(5))
             case "late":
                 stray = double.right_answer(order)
                 stray.answer.number = 1
@@ -124,7 +131,7 @@ def test_answer_that_breaks_off_is_noticed(tmp_path: Path) -> None:
         double.open()
         order = double.answer_until(2)
         half, right = double.right_answer(order), double.right_answer(order)
-        half.answer.x = half.answer.x[:16]
+        half.answer.points = half.answer.points[:16]
         double.send(half)
         double.send(right)
         assert "2 of 5 entries have arrived" in double.receive().refused.reason
@@ -174,7 +181,7 @@ def test_value_at_the_solution_that_is_not_finite_is_asked_again(tmp_path: Path)
         double.send(double.right_answer(double.receive().question))
         solution = double.receive().question
         bad = double.right_answer(solution)
-        bad.answer.inner = math.nan
+        bad.answer.inner[:] = [math.nan]
         double.send(bad)
         assert "F_i is nan" in double.receive().refused.reason
         assert double.receive().question == solution
@@ -243,8 +250,12 @@ def is_as_good_as_right(raw: bytes, right: pb.Answer) -> bool:
         reply = pb.ClientMessage.FromString(raw).answer
     except DecodeError:
         return False
-    same = (reply.number, reply.attempt, reply.offset, len(reply.x)) == (right.number, right.attempt, 0, len(right.x))
-    return same and bool(np.all(np.abs(np.frombuffer(reply.x)) <= 2.001)) and math.isfinite(reply.inner)
+    size = len(right.points)
+    same = (reply.number, reply.attempt, reply.offset, len(reply.points)) == (right.number, right.attempt, 0, size)
+    if not same or len(reply.inner) != 1:
+        return False
+    x = GRID.values(np.frombuffer(reply.points, np.int64))
+    return bool(np.all(np.abs(x) <= 2.001)) and math.isfinite(reply.inner[0])
 
 
 def resident(pid: int) -> int:

@@ -24,7 +24,7 @@ WORDS = {
     "Levels": ["level"],
     "ServerMessage": ["setup", "question", "refused", "goodbye"],
     "Setup": ["offset", "vectors"],
-    "Question": ["number", "attempt", "kind", "round", "gamma", "weight", "offset", "x", "h", "evaluate"],
+    "Question": ["number", "attempt", "kind", "round", "gamma", "weight", "evaluate", "summands", "offset", "x", "h"],
     "Refused": ["round", "reason", "excluded"],
     "Goodbye": ["finished", "reason"],
     "StatusReply": ["run_id", "round", "clients_present", "clients_expected"],
@@ -35,8 +35,8 @@ WORDS = {
     "ClientMessage": ["opening", "answer", "leaving"],
     "Opening": ["token", "shard_digest"],
     "Answer": [
-        *("number", "attempt", "seconds", "inner", "offset", "x", "g", "count", "mean", "rest", "squares"),
-        "evaluation",
+        *("number", "attempt", "seconds", "inner", "evaluation", "offset"),
+        *("points", "g", "count", "mean", "rest", "squares"),
     ],
     "Evaluation": ["rows", "right", "loss"],
     "Leaving": ["reason"],
@@ -115,6 +115,7 @@ def test_every_byte_that_a_client_receives_is_accounted_for(tmp_path: Path) -> N
                 round=k,
                 gamma=0.3 / k**0.7,
                 weight=0.8 / k**0.2 / 10,
+                summands=2,
                 x=message.question.x,
                 h=(np.frombuffer(message.question.x) - anchor).tobytes(),
             )

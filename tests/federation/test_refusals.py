@@ -61,7 +61,7 @@ def test_name_that_stays_taken_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "code", "reason"),
     [
-        ({"protocol": 99}, "FAILED_PRECONDITION", "version 99.*version 3.*same version of fism"),
+        ({"protocol": 99}, "FAILED_PRECONDITION", "version 99.*version 4.*same version of fism"),
         ({"name": ""}, "INVALID_ARGUMENT", "1 to 64 printable"),
         ({"name": "a\nb"}, "INVALID_ARGUMENT", "1 to 64 printable"),
         ({"rows": 0}, "FAILED_PRECONDITION", "each needs a row"),

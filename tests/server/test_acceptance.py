@@ -12,48 +12,50 @@ import fism
 from fism_common.data.moments import ColumnMoments
 from fism_common.exchange import Evaluation, PassAnswer, ProbeAnswer, SolutionAnswer
 from fism_common.vectors import Vector
-from fism_server.federation.acceptance import answer_fault, evaluation_fault, moments_fault, slack
+from fism_server.federation.acceptance import answer_fault, evaluation_fault, moments_fault, point_fault
 
 BOX = fism.Box(-1.0, 1.0)
-SLACK = slack(BOX, 2)
+SLACK = BOX.slack(2)
+POINTS = np.zeros(2, np.int64)
 
 
 @pytest.mark.parametrize(
-    ("x", "inner", "reason"),
+    ("inner", "reason"),
     [
-        ([np.nan, 0.0], 1.0, "not finite"),
-        ([np.inf, -np.inf], 1.0, "not finite"),
-        ([0.0, 0.0], np.nan, "F_i is nan"),
-        ([1.1, 0.0], 1.0, "outside X"),
+        ((np.nan,), "F_i is nan"),
+        ((1.0, np.inf), "F_i is inf"),
+        ((1e301,), "F_i is 1e"),
+        ((), "0 parts"),
+        ((1.0,) * 41, "41 parts"),
     ],
-    ids=["NaN", "infinities that cancel", "F", "outside"],
 )
-def test_reply_that_cannot_be_used_is_told_why(x: list[float], inner: float, reason: str) -> None:
-    """Numbers that are not finite, or a point outside X."""
-    assert reason in str(answer_fault(PassAnswer(np.array(x), inner), 1, BOX, SLACK))
+def test_value_that_cannot_be_added_is_refused(inner: tuple[float, ...], reason: str) -> None:
+    """One that is not finite, or too large, or cut into too many parts."""
+    assert reason in str(answer_fault(PassAnswer(POINTS, inner)))
 
 
-def test_rounding_is_forgiven() -> None:
-    """A pass may end a little outside X."""
-    assert answer_fault(PassAnswer(np.array([1.0 + 1e-10, 0.0]), 1.0), 1, BOX, SLACK) is None
+def test_point_outside_the_set_is_refused() -> None:
+    """But a pass may end a little outside X, because of rounding."""
+    assert point_fault(np.array([1.1, 0.0]), 1, BOX, SLACK) == "x is outside X"
+    assert point_fault(np.array([1.0 + 1e-10, 0.0]), 1, BOX, SLACK) is None
 
 
 def test_sum_of_virtual_clients_is_checked_by_its_mean() -> None:
     """Three points of X add up to a point outside it."""
-    assert answer_fault(PassAnswer(np.array([2.5, -3.0]), 1.0), 3, BOX, SLACK) is None
-    assert answer_fault(PassAnswer(np.array([3.5, -3.0]), 1.0), 3, BOX, SLACK) is not None
+    assert point_fault(np.array([2.5, -3.0]), 3, BOX, SLACK) is None
+    assert point_fault(np.array([3.5, -3.0]), 3, BOX, SLACK) is not None
 
 
 @pytest.mark.parametrize("entry", [np.nan, np.inf, 1e301])
 def test_subgradient_that_is_not_finite_is_refused(entry: float) -> None:
     """Or so large that a sum over clients could overflow."""
-    assert answer_fault(ProbeAnswer(1.0, np.array([0.0, entry])), 1, BOX, SLACK) is not None
-    assert answer_fault(ProbeAnswer(1.0, np.array([0.0, 5.0])), 1, BOX, SLACK) is None
+    assert answer_fault(ProbeAnswer((1.0,), np.array([0.0, entry]))) is not None
+    assert answer_fault(ProbeAnswer((1.0,), np.array([0.0, 5.0]))) is None
 
 
 def test_value_at_the_solution_is_checked() -> None:
     """As every F_i is."""
-    assert answer_fault(SolutionAnswer(np.inf), 1, BOX, SLACK) == "F_i is inf"
+    assert answer_fault(SolutionAnswer((np.inf,))) == "F_i is inf"
 
 
 @pytest.mark.parametrize(

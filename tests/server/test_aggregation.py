@@ -10,6 +10,7 @@ import pytest
 import fism
 from fism_common.data.moments import ColumnMoments, merge
 from fism_common.exchange import Answer, Evaluation, MomentsAnswer, PassAnswer, ProbeAnswer, SolutionAnswer
+from fism_common.sums.grid import grid_of
 from fism_server.federation.aggregation import OpenAggregation
 from fism_server.federation.participation import AllClients
 
@@ -26,13 +27,16 @@ A, B, C = Client(), Client(virtual_clients=2), Client()
 OPEN = OpenAggregation(fism.Box(-1, 1), 2, [True, False])
 
 
-def test_points_are_added_in_federation_order_whatever_the_order_of_arrival() -> None:
-    """(1 + 2^-53) + 2^-53 is 1, while 1 + (2^-53 + 2^-53) is not: order decides bits."""
+GRID = grid_of(OPEN.constraint, 2, 4)
+
+
+def test_order_of_arrival_does_not_change_a_bit() -> None:
+    """In doubles, (1 + 2^-53) + 2^-53 is 1, while 1 + (2^-53 + 2^-53) is not."""
     tiny = 2.0**-53
     answers: dict[Client, Answer] = {
-        A: PassAnswer(np.array([1.0, 0.0]), 1.0),
-        B: PassAnswer(np.array([tiny, 0.0]), tiny),
-        C: PassAnswer(np.array([tiny, 0.0]), tiny),
+        A: PassAnswer(GRID.words(np.array([1.0, 0.0])), (1.0,)),
+        B: PassAnswer(GRID.words(np.array([tiny, 0.0])), (tiny,)),
+        C: PassAnswer(GRID.words(np.array([tiny, 0.0])), (tiny,)),
     }
     for order in ([A, B, C], [C, B, A], [B, C, A]):
         sums = OPEN.begin([A, B, C])
@@ -40,24 +44,24 @@ def test_points_are_added_in_federation_order_whatever_the_order_of_arrival() ->
             sums.add(answers[client], client)
         total = sums.total()
         assert total.points is not None
-        assert (total.points[0], total.inner, total.clients) == (1.0, 1.0, 4)
+        assert (total.points[0], total.inner, total.clients) == (1.0 + 2 * tiny, 1.0 + 2 * tiny, 4)
 
 
-def test_answers_are_left_as_they_are() -> None:
-    """The sum is not made in the place of the first."""
-    first = PassAnswer(np.ones(2), 1.0)
+def test_answers_stay_unchanged() -> None:
+    """The sum does not overwrite the first answer."""
+    first = PassAnswer(np.ones(2, np.int64), (1.0,))
     sums = OPEN.begin([A, B])
     sums.add(first, A)
-    sums.add(PassAnswer(np.ones(2), 1.0), B)
+    sums.add(PassAnswer(np.ones(2, np.int64), (1.0,)), B)
     sums.total()
-    np.testing.assert_array_equal(first.points, [1.0, 1.0])
+    np.testing.assert_array_equal(first.points, [1, 1])
 
 
 def test_probes_sum_values_and_subgradients() -> None:
     """And nothing else is in the total."""
     sums = OPEN.begin([A, C])
-    sums.add(ProbeAnswer(2.0, np.array([1.0, 2.0]), Evaluation(3, 2, 0.5)), A)
-    sums.add(ProbeAnswer(3.0, np.array([3.0, 4.0])), C)
+    sums.add(ProbeAnswer((2.0,), np.array([1.0, 2.0]), Evaluation(3, 2, 0.5)), A)
+    sums.add(ProbeAnswer((3.0,), np.array([3.0, 4.0])), C)
     total = sums.total()
     assert total.subgradient is not None
     np.testing.assert_array_equal(total.subgradient, [4.0, 6.0])
@@ -67,8 +71,8 @@ def test_probes_sum_values_and_subgradients() -> None:
 def test_values_at_the_solution_are_summed() -> None:
     """With the evaluations of those who hold out rows."""
     sums = OPEN.begin([A, C])
-    sums.add(SolutionAnswer(2.0, Evaluation(3, 2, 0.5)), A)
-    sums.add(SolutionAnswer(3.0, Evaluation(1, 1, 0.5)), C)
+    sums.add(SolutionAnswer((2.0,), Evaluation(3, 2, 0.5)), A)
+    sums.add(SolutionAnswer((3.0,), Evaluation(1, 1, 0.5)), C)
     assert (sums.total().inner, sums.total().held_out) == (5.0, Evaluation(4, 3, 1.0))
 
 
@@ -84,15 +88,15 @@ def test_moments_are_merged() -> None:
 @pytest.mark.parametrize(
     ("answer", "client", "reason"),
     [
-        (PassAnswer(np.array([1.5, 0.0]), 1.0), A, "outside X"),
-        (PassAnswer(np.array([1.5, 0.0]), 1.0), B, None),
+        (PassAnswer(GRID.words(np.array([1.5, 0.0])), (1.0,)), A, "outside X"),
+        (PassAnswer(GRID.words(np.array([1.5, 0.0])), (1.0,)), B, None),
         (MomentsAnswer(ColumnMoments(*np.ones((4, 2)))), A, "not standardised"),
-        (SolutionAnswer(np.nan), A, "F_i is nan"),
+        (SolutionAnswer((np.nan,)), A, "F_i is nan"),
     ],
 )
 def test_each_answer_is_checked_by_its_own_rule(answer: Answer, client: Client, reason: str | None) -> None:
     """A sum over two virtual clients may be as large as two points."""
-    fault = OPEN.begin([A, B]).fault(answer, client)
+    fault = OPEN.begin([A, B, C]).fault(answer, client)
     assert fault is None if reason is None else reason in str(fault)
 
 

@@ -15,9 +15,9 @@ from fism_server.federation.conversation import TRANSITIONS, Answered, Conversat
 KEY = Key(1, 1)
 
 
-def piece(key: Key = KEY, offset: int = 0, *entries: float) -> AnswerSlice:
+def piece(key: Key = KEY, offset: int = 0, *entries: int) -> AnswerSlice:
     """Return a slice of an answer to a pass."""
-    return AnswerSlice(key, 0.5, 2.0, offset, lambda _: pack(np.array(entries or (1.0, 2.0))), None)
+    return AnswerSlice(key, 0.5, (2.0,), offset, lambda _: pack(np.array(entries or (1, 2))), None)
 
 
 def asked(*keys: Key) -> Conversation:
@@ -34,7 +34,7 @@ def test_complete_answer_ends_the_question() -> None:
     found = conversation.receive(piece())
     assert isinstance(found, Answered)
     assert isinstance(found.answer, PassAnswer)
-    np.testing.assert_array_equal(found.answer.points, [1.0, 2.0])
+    np.testing.assert_array_equal(found.answer.points, [1, 2])
     assert conversation.stage is Stage.IDLE
     with pytest.raises(ContractError, match="which was not asked or is answered"):
         conversation.receive(piece())
@@ -54,7 +54,7 @@ def test_answer_to_a_later_attempt_ends_the_earlier_ones() -> None:
 def test_malformed_answer_is_complete_with_its_fault() -> None:
     """So that the question can be asked again, and answered."""
     conversation = asked(KEY)
-    found = conversation.receive(piece(KEY, 1, 5.0))
+    found = conversation.receive(piece(KEY, 1, 5))
     assert isinstance(found, Answered)
     assert found.answer is None
     assert "does not continue the vector" in str(found.fault)
@@ -67,9 +67,9 @@ def test_malformed_answer_is_complete_with_its_fault() -> None:
 def test_slices_of_an_answer_come_one_after_another() -> None:
     """It is complete with the last."""
     conversation = asked(KEY)
-    assert conversation.receive(piece(KEY, 0, 1.0)) is None
+    assert conversation.receive(piece(KEY, 0, 1)) is None
     assert conversation.stage is Stage.ASKED
-    assert isinstance(conversation.receive(piece(KEY, 1, 2.0)), Answered)
+    assert isinstance(conversation.receive(piece(KEY, 1, 2)), Answered)
 
 
 def test_nothing_has_an_effect_after_goodbye() -> None:

@@ -165,7 +165,7 @@ def test_numbers_that_are_not_finite_end_the_run(bad: Total) -> None:
 
 def test_question_carries_nothing_else_of_the_outer_objective() -> None:
     """The fields that reach a client are these, and no more."""
-    assert Pass.__slots__ == ("x", "h", "gamma", "weight", "evaluate")
+    assert Pass.__slots__ == ("x", "h", "gamma", "weight", "evaluate", "summands")
 
 
 def test_sums_are_all_that_a_method_sees() -> None:

@@ -10,6 +10,7 @@ import pytest
 import fism
 from fism_common.data.columns import Recipe
 from fism_common.exchange import Answer, Pass, PassAnswer, Question, Solution, SolutionAnswer
+from fism_common.sums.grid import grid_of
 from fism_common.wire.messages import Key
 from fism_server.federation.aggregation import OpenAggregation
 from fism_server.federation.conversation import Answered
@@ -20,8 +21,15 @@ from fism_server.federation.roster import Member, Roster
 
 KEY = Key(1, 1)
 QUESTION = Pass(np.zeros(2), np.zeros(2), 0.1, 0.1)
-GOOD = PassAnswer(np.zeros(2), 1.0)
 AGGREGATION = OpenAggregation(fism.Box(-1, 1), 2)
+
+
+def point(*x: float, inner: float = 1.0) -> PassAnswer:
+    """Return the answer of one of three clients."""
+    return PassAnswer(grid_of(AGGREGATION.constraint, 2, 3).words(np.array(x)), (inner,))
+
+
+GOOD = point(0.0, 0.0)
 
 
 class Federation:
@@ -87,7 +95,7 @@ def test_client_that_has_answered_is_not_asked_again_when_it_reconnects(given: F
 def test_second_answer_has_no_effect(given: Federation) -> None:
     """Nor is it a violation: a new process may answer again."""
     given.answer(given.a, 1.0)
-    assert given.answer(given.a, 2.0, PassAnswer(np.ones(2), 9.0)) == []
+    assert given.answer(given.a, 2.0, point(1.0, 1.0, inner=9.0)) == []
     assert given.a.violations == 0
     for member in (given.b, given.c):
         given.answer(member, 3.0)
@@ -108,9 +116,7 @@ def test_answer_after_the_round_is_late(given: Federation) -> None:
     assert kinds(given.answer(given.a, 6.0, key=Key(1, 1))) == ["late"]
 
 
-@pytest.mark.parametrize(
-    "answer", [PassAnswer(np.array([2.0, 0.0]), 1.0), PassAnswer(np.zeros(2), math.nan)], ids=["outside X", "NaN"]
-)
+@pytest.mark.parametrize("answer", [point(2.0, 0.0), point(0.0, 0.0, inner=math.nan)], ids=["outside X", "NaN"])
 def test_rejected_answer_is_asked_again(given: Federation, answer: Answer) -> None:
     """With the reason; the round waits."""
     actions = given.answer(given.a, 1.0, answer)
@@ -128,7 +134,7 @@ def test_malformed_answer_is_rejected(given: Federation) -> None:
 
 def test_third_violation_excludes(given: Federation) -> None:
     """It is told why, and is not asked again."""
-    bad = PassAnswer(np.array([2.0, 0.0]), 1.0)
+    bad = point(2.0, 0.0)
     given.answer(given.a, 1.0, bad)
     given.gathering.violated(given.a, "nonsense", 2.0)
     actions = given.answer(given.a, 3.0, bad)
@@ -236,13 +242,13 @@ def test_client_that_has_the_solution_gets_it_again_and_nobody_waits_for_it() ->
     """A new process needs it too; its second answer changes nothing."""
     federation = Federation()
     federation.begin(Solution(np.zeros(2)))
-    federation.answer(federation.a, 1.0, SolutionAnswer(1.0))
+    federation.answer(federation.a, 1.0, SolutionAnswer((1.0,)))
     federation.gathering.disconnected(federation.a, 2.0, EventKind.LOST, "gone")
     assert kinds(federation.gathering.connected(federation.a, 3.0)) == ["returned", "Ask"]
     for member in (federation.b, federation.c):
-        federation.answer(member, 4.0, SolutionAnswer(1.0))
+        federation.answer(member, 4.0, SolutionAnswer((1.0,)))
     assert federation.gathering.complete
-    assert federation.answer(federation.a, 5.0, SolutionAnswer(7.0)) == []
+    assert federation.answer(federation.a, 5.0, SolutionAnswer((7.0,))) == []
     federation.gathering.disconnected(federation.b, 6.0, EventKind.LOST, "gone")
     assert kinds(federation.gathering.connected(federation.b, 7.0)) == ["returned", "Ask"]
 

@@ -45,7 +45,7 @@ class Rule:
     def step(self, x: Vector) -> Vector:
         """Return x_{k+1}."""
         order = Pass(x, OUTER.subgradient(x), GAMMA, self.lam / self.m)
-        return sum((w * site.answer(order).points for w, site in zip(self.weights, SITES, strict=True)), np.zeros(N))
+        return sum((w * site.run(order)[0] for w, site in zip(self.weights, SITES, strict=True)), np.zeros(N))
 
     def rest(self) -> Vector:
         """Return the point where this rule would stand still: the minimiser of what it really minimises."""

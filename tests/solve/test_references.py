@@ -72,7 +72,7 @@ def test_weights_by_shard_size_solve_another_problem() -> None:
         for k in range(1, rounds + 1):
             h = problem.problem.outer.subgradient(x)
             order = Pass(x, h, problem.steps.gamma(k), problem.steps.lam(k) / sizes.sum())
-            x = sum((w * site.answer(order).points for w, site in zip(weights, sites, strict=True)), np.zeros_like(x))
+            x = sum((w * site.run(order)[0] for w, site in zip(weights, sites, strict=True)), np.zeros_like(x))
         return (sum(site.value(x) for site in sites) - lowest) / lowest
 
     uniform, by_size = gap_after(5000, np.full(4, 0.25)), gap_after(5000, sizes / sizes.sum())

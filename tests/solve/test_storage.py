@@ -89,12 +89,12 @@ def test_lazy_pass_is_the_dense_pass(loss: str, constraint: ConstraintSet, gamma
     labels = np.where(rng.random(200) < 0.5, -1.0, 1.0)
     x, h = rng.normal(size=(2, WIDE))
     order = Pass(constraint.project(x), h, gamma, 0.01)
-    lazy, dense = (
-        LocalPass(fism.Shard.of(table, labels), LOSSES[loss], constraint).answer(order)
+    (lazy, lazy_inner), (dense, dense_inner) = (
+        LocalPass(fism.Shard.of(table, labels), LOSSES[loss], constraint).run(order)
         for table in (csr_array(rows), rows)
     )
-    np.testing.assert_allclose(lazy.points, dense.points, rtol=1e-9, atol=1e-11 * (1 + np.max(np.abs(dense.points))))
-    assert lazy.inner == pytest.approx(dense.inner, rel=1e-12)
+    np.testing.assert_allclose(lazy, dense, rtol=1e-9, atol=1e-11 * (1 + np.max(np.abs(dense))))
+    assert lazy_inner == pytest.approx(dense_inner, rel=1e-12)
 
 
 def test_ball_pass_folds_before_it_loses_digits() -> None:
@@ -105,10 +105,10 @@ def test_ball_pass_folds_before_it_loses_digits() -> None:
     # Each row pushes entry 0 down by gamma (absolute loss, z above the label), and the drift brings it back.
     order = Pass(np.full(n, n**-0.5), h, gamma, 1.0)
     dense, lazy = (
-        LocalPass(fism.Shard.of(table, np.full(m, -1e9)), fism.Absolute(), fism.Ball(1.0)).answer(order)
+        LocalPass(fism.Shard.of(table, np.full(m, -1e9)), fism.Absolute(), fism.Ball(1.0)).run(order)[0]
         for table in (rows, csr_array(rows))
     )
-    np.testing.assert_allclose(lazy.points, dense.points, atol=1e-12)
+    np.testing.assert_allclose(lazy, dense, atol=1e-12)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([20, 400, 900]), st.sampled_from(["float64", "float32", "uint8"]))
@@ -121,7 +121,7 @@ def test_long_rows_give_what_short_ones_do(seed: int, n: int, dtype: str) -> Non
     labels = np.where(rng.random(70) < 0.5, -1.0, 1.0)
     x = 0.01 * rng.normal(size=n)
     shard = fism.Shard.of(rows, labels, scale=0.05)
-    reply = LocalPass(shard, fism.Logistic(), fism.Box(-0.05, 0.05)).answer(Pass(x, x, 0.3, 0.1))
+    found, inner = LocalPass(shard, fism.Logistic(), fism.Box(-0.05, 0.05)).run(Pass(x, x, 0.3, 0.1))
     table = [(0.05 * rows.astype(np.float64), labels)]
     expected = literal.fism(
         table,
@@ -133,8 +133,8 @@ def test_long_rows_give_what_short_ones_do(seed: int, n: int, dtype: str) -> Non
         lambda _: 7.0,
         1,
     )
-    np.testing.assert_allclose(reply.points, expected[-1], rtol=1e-10, atol=1e-13)
-    assert reply.inner == pytest.approx(literal.inner(table, literal.VALUES["logistic"], x), rel=1e-12)
+    np.testing.assert_allclose(found, expected[-1], rtol=1e-10, atol=1e-13)
+    assert inner == pytest.approx(literal.inner(table, literal.VALUES["logistic"], x), rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -147,10 +147,10 @@ def test_ball_pass_keeps_its_digits_where_rows_and_drift_cancel(seed: int) -> No
     h = -u * rng.uniform(0.5, 1.5)
     order = Pass(fism.Ball(1.0).project(rng.normal(size=n)), h, rng.uniform(0.05, 0.5), 1.0)
     dense, lazy = (
-        LocalPass(fism.Shard.of(table, np.full(m, -1e9)), fism.Absolute(), fism.Ball(1.0)).answer(order)
+        LocalPass(fism.Shard.of(table, np.full(m, -1e9)), fism.Absolute(), fism.Ball(1.0)).run(order)[0]
         for table in (rows, csr_array(rows))
     )
-    np.testing.assert_allclose(lazy.points, dense.points, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(lazy, dense, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("make", [np.array, csr_array], ids=["dense", "CSR"])
@@ -161,9 +161,9 @@ def test_step_beside_a_centre_keeps_its_direction(distance: float, constraint: C
     center = np.array([0.7, -1.3, 0.4])
     x = center + distance * np.array([0.6, 0.0, 0.8])
     shard = fism.Shard.of(make([center]), [0.0])
-    reply = LocalPass(shard, fism.BallDistance(), constraint).answer(Pass(x, np.zeros(3), 0.1, 0.0))
+    found, _ = LocalPass(shard, fism.BallDistance(), constraint).run(Pass(x, np.zeros(3), 0.1, 0.0))
     expected = x - 0.1 * (x - center) / np.linalg.norm(x - center)
-    np.testing.assert_allclose(reply.points, expected, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("make", [np.array, csr_array], ids=["dense", "CSR"])
@@ -196,8 +196,10 @@ def test_irig_over_many_sparse_rows_is_irig_over_dense_ones(monkeypatch: pytest.
 
 
 def test_nan_is_not_lost_on_its_way_through_a_pass() -> None:
-    """An infinity times 0 in the update is a NaN, and a NaN in the reply, on every set."""
+    """An infinity times 0 in the update is a NaN where the pass ends, on every set; it is an error, not an answer."""
     for constraint in (fism.Box(-1, 1), fism.Box([-1, -1], [1, 1]), fism.Ball(1.0), fism.Simplex(), fism.L1Ball(1.0)):
         shard = fism.Shard.of([[1e200, 0.0]], [1e300])
-        reply = LocalPass(shard, fism.Squared(), constraint).answer(Pass(np.full(2, 0.5), np.zeros(2), 1e300, 0.0))
-        assert np.isnan(reply.points).any(), constraint
+        site, question = LocalPass(shard, fism.Squared(), constraint), Pass(np.full(2, 0.5), np.zeros(2), 1e300, 0.0)
+        assert np.isnan(site.run(question)[0]).any(), constraint
+        with pytest.raises(fism.NumericalError, match="ended outside X"):
+            site.answer(question)

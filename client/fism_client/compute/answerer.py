@@ -20,6 +20,7 @@ from fism_common.exchange import (
     Solution,
     SolutionAnswer,
 )
+from fism_common.sums.doubles import parts_of
 
 if TYPE_CHECKING:
     from fism_client.data.preparation import Rows
@@ -63,16 +64,16 @@ class Compute:
         self._pool = ThreadPoolExecutor(virtual_clients) if virtual_clients > 1 else None
 
     def answer(self, question: Question) -> Answer:
-        """Return the answer, summed over the virtual clients in order."""
+        """Return the answer, summed over the virtual clients."""
         match question:
             case Pass():
                 return self._pass(question)
             case Probe():
                 g = np.zeros_like(question.x)
-                inner = sum(part.probe(question.x, g) for part in self._parts)
+                inner = parts_of([part.probe(question.x, g) for part in self._parts])
                 return ProbeAnswer(inner, g, self._evaluate(question.x) if question.evaluate else None)
             case Solution():
-                inner = sum(part.value(question.x) for part in self._parts)
+                inner = parts_of([part.value(question.x) for part in self._parts])
                 return SolutionAnswer(inner, self._evaluate(question.x))
         raise ContractError("the server asked for moments after it sent the scaling")
 
@@ -85,7 +86,7 @@ class Compute:
         points = answers[0].points
         for answer in answers[1:]:
             points += answer.points
-        return PassAnswer(points, sum(answer.inner for answer in answers), held_out)
+        return PassAnswer(points, parts_of([value for answer in answers for value in answer.inner]), held_out)
 
     def _evaluate(self, x: Vector) -> Evaluation | None:
         """Return the evaluation of ``x`` on the held-out rows; None if there are none."""

@@ -10,14 +10,16 @@ import numpy as np
 from fism_client import kernels
 from fism_client.compute import kernel_cache
 from fism_client.data.shard import SparseRows
-from fism_common.errors import ProblemError
+from fism_common.errors import NumericalError, ProblemError
 from fism_common.exchange import Pass, PassAnswer
 from fism_common.problem.custom import CustomLoss
+from fism_common.sums.grid import grid_of
 
 if TYPE_CHECKING:
     from fism_client.data.shard import Shard
     from fism_common.problem.losses import Loss, Scalar
     from fism_common.problem.sets import ConstraintSet
+    from fism_common.sums.grid import Words
     from fism_common.vectors import Vector
 
 
@@ -29,6 +31,7 @@ class LocalPass:
         loss.check_labels(shard.labels, where)
         constraint.check(shard.columns)
         self.shard = shard
+        self._constraint, self._slack, self._where = constraint, constraint.slack(shard.columns), where
         self.formula = _formula(loss)
         self.region = kernels.region_of(constraint, shard.columns)
         # The distance to a ball changes every column, and only the box and the ball have a closed form for the drift.
@@ -40,9 +43,22 @@ class LocalPass:
 
     def answer(self, question: Pass) -> PassAnswer:
         """Run the pass; return the point where it ended, and F_i where it started."""
+        x, inner = self.run(question)
+        return PassAnswer(self.on_grid(x, question.summands), (inner,))
+
+    def run(self, question: Pass) -> tuple[Vector, float]:
+        """Run the pass; return the point where it ended, not rounded to a grid, and F_i where it started."""
         x = question.x.copy()
-        inner = self.advance(x, question)
-        return PassAnswer(x, inner)
+        return x, self.advance(x, question)
+
+    def on_grid(self, x: Vector, summands: int) -> Words:
+        """Return a point of X on the grid for sums of so many points; raise NumericalError if it is not in X."""
+        if not self._constraint.contains(x, self._slack):
+            raise NumericalError(
+                f"{self._where}: a pass overflowed and ended outside X: scale the columns, lower gamma, or if the loss "
+                "is custom, check that its slope is finite"
+            )
+        return grid_of(self._constraint, x.size, summands).words(x)
 
     def advance(self, x: Vector, question: Pass, begin: int = 0, end: int | None = None) -> float:
         """Run the pass over the rows ``begin`` to ``end``, updating ``x``, any point in X, in place.

@@ -49,7 +49,7 @@ class Incoming:
 def _question(message: QuestionSlice, vectors: dict[str, Vector]) -> Question:
     match message.kind:
         case QuestionKind.PASS:
-            return Pass(vectors["x"], vectors["h"], message.gamma, message.weight, message.evaluate)
+            return Pass(vectors["x"], vectors["h"], message.gamma, message.weight, message.evaluate, message.summands)
         case QuestionKind.PROBE:
             return Probe(vectors["x"], message.evaluate)
         case QuestionKind.SOLUTION:

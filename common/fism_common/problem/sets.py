@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Ball", "Box", "ConstraintSet", "L1Ball", "Simplex"]
 
 _NOTHING = np.zeros(0)
+_ROUNDING = 1e-9
 
 
 class ConstraintSet(ABC):
@@ -54,6 +55,10 @@ class ConstraintSet(ABC):
     @abstractmethod
     def bounds(self, n: int) -> tuple[Vector, Vector]:
         """Return the corners of the smallest box around X in n dimensions."""
+
+    def slack(self, n: int) -> float:
+        """Return how far outside X a pass may end because of rounding."""
+        return _ROUNDING * (1 + self.diameter(n))
 
     def check(self, n: int) -> None:
         """Raise ProblemError if this set does not fit n dimensions."""

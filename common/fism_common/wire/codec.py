@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from fism_common.exchange import Answer, Question
     from fism_common.vectors import Vector
     from fism_common.wire.messages import ClientMessage, Part, ServerMessage
-    from fism_common.wire.slices import Bytes
+    from fism_common.wire.slices import Bytes, Entries
 
 _LONG = 2**15
 """The size in bytes from which a message is read field by field; below it, protobuf's own copies cost less."""
@@ -69,7 +69,7 @@ def question_messages(question: Question, key: Key, round_: int) -> list[bytes]:
     kind = kind_of(question)
     head = pb.Question(number=key.number, attempt=key.attempt, kind=_KINDS[kind], round=round_)
     if isinstance(question, Pass):
-        head.gamma, head.weight = question.gamma, question.weight
+        head.gamma, head.weight, head.summands = question.gamma, question.weight, question.summands
     if isinstance(question, (Pass, Probe)):
         head.evaluate = question.evaluate
     vectors = {name: getattr(question, name) for name in ASKED_WITH[kind]}
@@ -115,25 +115,26 @@ def leaving_message(leaving: Leaving) -> bytes:
 def answer_messages(answer: Answer, key: Key, seconds: float) -> Iterator[bytes]:
     """Yield an answer as messages."""
     head = pb.Answer(number=key.number, attempt=key.attempt, seconds=seconds)
+    vectors: dict[str, Entries] = {}
     if isinstance(answer, MomentsAnswer):
         vectors = {name: getattr(answer.moments, name) for name in ANSWERED_WITH[QuestionKind.MOMENTS]}
         yield from _sliced(pb.ClientMessage.ANSWER_FIELD_NUMBER, head, vectors, _ANSWER)
         return
-    head.inner = answer.inner
-    vectors = {}
+    head.inner.extend(answer.inner)
     if isinstance(answer, PassAnswer):
-        vectors = {"x": answer.points}
+        vectors = {"points": answer.points}
     elif isinstance(answer, ProbeAnswer):
         vectors = {"g": answer.subgradient}
     if answer.held_out is not None:
         head.evaluation.CopyFrom(_evaluation_message(answer.held_out))
     for message in _sliced(pb.ClientMessage.ANSWER_FIELD_NUMBER, head, vectors, _ANSWER):
         yield message
-        head.ClearField("evaluation")  # it is in the first slice alone
+        head.ClearField("evaluation")  # both are in the first slice alone
+        head.ClearField("inner")
 
 
 def _sliced(
-    field: int, head: pb.Question | pb.Answer, vectors: Mapping[str, Vector], numbers: Mapping[str, int]
+    field: int, head: pb.Question | pb.Answer, vectors: Mapping[str, Entries], numbers: Mapping[str, int]
 ) -> Iterator[bytes]:
     """Yield messages whose one ``field`` is ``head`` with a slice of each vector."""
     packed = {numbers[name]: as_entries(vector) for name, vector in vectors.items()}
@@ -165,7 +166,7 @@ def read_client_message(raw: bytes) -> ClientMessage:
 
 def _answer(head: pb.Answer, part: Part) -> AnswerSlice:
     evaluation = _evaluation(head.evaluation) if head.HasField("evaluation") else None
-    return AnswerSlice(Key(head.number, head.attempt), head.seconds, head.inner, head.offset, part, evaluation)
+    return AnswerSlice(Key(head.number, head.attempt), head.seconds, tuple(head.inner), head.offset, part, evaluation)
 
 
 def read_server_message(raw: bytes) -> ServerMessage:
@@ -195,7 +196,8 @@ def _question(head: pb.Question, part: Part) -> QuestionSlice:
     if head.kind not in _KIND_OF:
         raise ContractError("a question that this client does not know; install the server's version of fism")
     key, kind = Key(head.number, head.attempt), _KIND_OF[head.kind]
-    return QuestionSlice(key, kind, head.round, head.gamma, head.weight, head.evaluate, head.offset, part)
+    numbers = (head.gamma, head.weight, head.evaluate, head.summands)
+    return QuestionSlice(key, kind, head.round, *numbers, head.offset, part)
 
 
 def _not_a_message(error: DecodeError) -> ContractError:

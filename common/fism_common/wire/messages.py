@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fism_common.exchange import Evaluation
+    from fism_common.sums.doubles import Parts
     from fism_common.wire.slices import Bytes
 
 
@@ -29,7 +30,7 @@ ASKED_WITH: dict[QuestionKind, tuple[str, ...]] = {
 }
 """The vectors of each question."""
 ANSWERED_WITH: dict[QuestionKind, tuple[str, ...]] = {
-    QuestionKind.PASS: ("x",),
+    QuestionKind.PASS: ("points",),
     QuestionKind.PROBE: ("g",),
     QuestionKind.MOMENTS: ("count", "mean", "rest", "squares"),
     QuestionKind.SOLUTION: (),
@@ -64,6 +65,7 @@ class QuestionSlice(NamedTuple):
     gamma: float
     weight: float
     evaluate: bool
+    summands: int
     offset: int
     part: Part
 
@@ -95,7 +97,7 @@ class AnswerSlice(NamedTuple):
 
     key: Key
     seconds: float
-    inner: float
+    inner: Parts
     offset: int
     part: Part
     evaluation: Evaluation | None

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fism_common.exchange import MomentsAnswer, PassAnswer, ProbeAnswer
+from fism_common.exchange import ProbeAnswer
+from fism_common.sums.doubles import MOST_PARTS, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fism_common.data.moments import ColumnMoments
-    from fism_common.exchange import Answer, Evaluation
+    from fism_common.exchange import Evaluation, PassAnswer, SolutionAnswer
     from fism_common.problem.sets import ConstraintSet
+    from fism_common.vectors import Vector
 
-_ROUNDING = 1e-9
 _LARGEST = 1e300
 _LARGEST_MOMENT = 1e140
 """Beyond it a sum over clients may overflow."""
@@ -24,23 +25,21 @@ MOST_ROWS = 2**48
 """More rows than a client can have: row counts must add up in 64 bits."""
 
 
-def slack(constraint: ConstraintSet, n: int) -> float:
-    """Return how far outside X a pass may end because of rounding."""
-    return _ROUNDING * (1 + constraint.diameter(n))
-
-
-def answer_fault(answer: Answer, virtual_clients: int, constraint: ConstraintSet, slack: float) -> str | None:
-    """Return why an answer other than moments cannot be used: numbers that are not finite, a point outside X."""
-    assert not isinstance(answer, MomentsAnswer)  # noqa: S101  # for moments_fault
-    if not _usable(answer.inner):
-        return f"F_i is {answer.inner}"
-    if isinstance(answer, PassAnswer):
-        point = answer.points if virtual_clients == 1 else answer.points / virtual_clients
-        if not constraint.contains(point, slack):  # no set contains an entry that is not finite
-            return "x is outside X" if np.isfinite(answer.points).all() else "x has entries that are not finite"
-    elif isinstance(answer, ProbeAnswer) and not (np.abs(answer.subgradient) <= _LARGEST).all():  # NaN fails this too
+def answer_fault(answer: PassAnswer | ProbeAnswer | SolutionAnswer) -> str | None:
+    """Return why the numbers in an answer cannot be used; None if they can. A point is for ``point_fault``."""
+    if not 0 < len(answer.inner) <= MOST_PARTS:
+        return f"F_i has {len(answer.inner)} parts, but must have 1 to {MOST_PARTS}"
+    if not all(map(_usable, answer.inner)):
+        return f"F_i is {rounded(answer.inner)}"
+    if isinstance(answer, ProbeAnswer) and not (np.abs(answer.subgradient) <= _LARGEST).all():  # NaN fails this too
         return "the subgradient has entries that are not finite"
     return evaluation_fault(answer.held_out)
+
+
+def point_fault(points: Vector, virtual_clients: int, constraint: ConstraintSet, slack: float) -> str | None:
+    """Return why the sum of the points of a client's virtual clients cannot be used: their mean is not in X."""
+    mean = points if virtual_clients == 1 else points / virtual_clients
+    return None if constraint.contains(mean, slack) else "x is outside X"
 
 
 def evaluation_fault(evaluation: Evaluation | None) -> str | None:

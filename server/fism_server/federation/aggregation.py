@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import add
 from typing import TYPE_CHECKING, Protocol
 
 from fism_common.data.moments import merge
-from fism_common.exchange import MomentsAnswer, PassAnswer, ProbeAnswer, Total
-from fism_server.federation.acceptance import answer_fault, moments_fault, slack
+from fism_common.exchange import Evaluation, MomentsAnswer, PassAnswer, ProbeAnswer, Total
+from fism_common.sums.doubles import rounded
+from fism_common.sums.grid import grid_of
+from fism_server.federation.acceptance import answer_fault, moments_fault, point_fault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fism_common.data.moments import ColumnMoments
     from fism_common.exchange import Answer
     from fism_common.problem.sets import ConstraintSet
+    from fism_common.sums.grid import Words
     from fism_common.vectors import Vector
 
 
@@ -33,6 +34,10 @@ class Contributor(Protocol):
 
 class Sums(Protocol):
     """The sums over the answers to one question."""
+
+    @property
+    def summands(self) -> int:
+        """How many points are added up; virtual clients count one each."""
 
     def fault(self, answer: Answer, contributor: Contributor) -> str | None:
         """Return why an answer cannot be used; None if it can."""
@@ -55,12 +60,12 @@ class Aggregation(Protocol):
 
 
 class OpenAggregation:
-    """The server sees every answer, checks it, and adds the answers up in federation order."""
+    """The server sees every answer, checks it, and adds it up. Sums of points and of F are exact."""
 
     def __init__(self, constraint: ConstraintSet, n: int, numeric: Sequence[bool] = ()) -> None:
         """Take X in n dimensions, and which columns are standardised."""
-        self.constraint, self.numeric = constraint, numeric
-        self.slack = slack(constraint, n)
+        self.constraint, self.n, self.numeric = constraint, n, numeric
+        self.slack = constraint.slack(n)
 
     def begin(self, contributors: Sequence[Contributor]) -> OpenSums:
         """Return empty sums."""
@@ -68,52 +73,65 @@ class OpenAggregation:
 
 
 class OpenSums:
-    """Keeps the answers until all of them have arrived: floating point addition depends on the order."""
+    """Adds an answer up when it arrives: one vector, whatever the number of clients.
+
+    Subgradients and moments are kept until all have arrived, and added in federation order.
+    """
 
     def __init__(self, aggregation: OpenAggregation, contributors: Sequence[Contributor]) -> None:
         """Expect answers from these clients, in federation order."""
         self._rules, self._contributors = aggregation, contributors
-        self._answers: dict[Contributor, Answer] = {}
+        self.summands = sum(one.virtual_clients for one in contributors)
+        self._grid = grid_of(aggregation.constraint, aggregation.n, self.summands)
+        self._clients = 0
+        self._points: Words | None = None
+        self._inner: list[float] = []
+        self._held_out: list[Evaluation] = []
+        self._subgradients: dict[Contributor, Vector] = {}
+        self._moments: dict[Contributor, ColumnMoments] = {}
 
     def fault(self, answer: Answer, contributor: Contributor) -> str | None:
         """Return why an answer cannot be used; None if it can."""
         rules = self._rules
         if isinstance(answer, MomentsAnswer):
             return moments_fault(answer.moments, contributor.rows, rules.numeric)
-        return answer_fault(answer, contributor.virtual_clients, rules.constraint, rules.slack)
+        fault = answer_fault(answer)
+        if fault is None and isinstance(answer, PassAnswer):
+            values = self._grid.values(answer.points)
+            fault = point_fault(values, contributor.virtual_clients, rules.constraint, rules.slack)
+        return fault
 
     def add(self, answer: Answer, contributor: Contributor) -> None:
-        """Take an answer."""
-        self._answers[contributor] = answer
+        """Add an answer."""
+        if isinstance(answer, MomentsAnswer):
+            self._moments[contributor] = answer.moments
+            return
+        self._clients += contributor.virtual_clients
+        self._inner += answer.inner
+        if answer.held_out is not None:
+            self._held_out.append(answer.held_out)
+        if isinstance(answer, ProbeAnswer):
+            self._subgradients[contributor] = answer.subgradient
+        elif isinstance(answer, PassAnswer):
+            if self._points is None:
+                self._points = answer.points.copy()
+            else:
+                self._points += answer.points
 
     def total(self) -> Total:
         """Return the sums."""
-        inner, vectors, held_out = 0.0, [], []
-        there = [one for one in self._contributors if one in self._answers]
-        for one in there:
-            answer = self._answers[one]
-            assert not isinstance(answer, MomentsAnswer)  # noqa: S101  # they are merged, not added
-            inner += answer.inner
-            if isinstance(answer, PassAnswer):
-                vectors.append(answer.points)
-            elif isinstance(answer, ProbeAnswer):
-                vectors.append(answer.subgradient)
-            if answer.held_out is not None:
-                held_out.append(answer.held_out)
-        points = bool(there) and isinstance(self._answers[there[0]], PassAnswer)
-        total = _sum(vectors) if vectors else None
+        subgradients = [self._subgradients[one] for one in self._contributors if one in self._subgradients]
         return Total(
-            clients=sum(one.virtual_clients for one in there),
-            inner=inner,
-            points=total if points else None,
-            subgradient=None if points else total,
-            held_out=reduce(add, held_out) if held_out else None,
+            clients=self._clients,
+            inner=rounded(self._inner),
+            points=None if self._points is None else self._grid.values(self._points),
+            subgradient=_sum(subgradients) if subgradients else None,
+            held_out=Evaluation.total(self._held_out),
         )
 
     def moments(self) -> ColumnMoments:
         """Return the merged moments."""
-        answers = [self._answers[one] for one in self._contributors if one in self._answers]
-        return merge([answer.moments for answer in answers if isinstance(answer, MomentsAnswer)])
+        return merge([self._moments[one] for one in self._contributors if one in self._moments])
 
 
 def _sum(vectors: Sequence[Vector]) -> Vector:

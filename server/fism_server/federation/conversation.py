@@ -17,7 +17,7 @@ from fism_common.wire.slices import Assembly
 
 if TYPE_CHECKING:
     from fism_common.exchange import Answer, Evaluation
-    from fism_common.vectors import Vector
+    from fism_common.sums.doubles import Parts
     from fism_common.wire.messages import ClientMessage
 
 
@@ -81,6 +81,27 @@ class Answered(NamedTuple):
     """Why it is malformed."""
 
 
+class Arriving(NamedTuple):
+    """An answer of which some slices have arrived. Its vectors belong to the answer from then on."""
+
+    key: Key
+    assembly: Assembly
+    inner: Parts
+    evaluation: Evaluation | None
+
+    def answer(self, kind: QuestionKind) -> Answer:
+        """Return the complete answer."""
+        vectors = self.assembly.vectors
+        match kind:
+            case QuestionKind.PASS:
+                return PassAnswer(vectors["points"], self.inner, self.evaluation)
+            case QuestionKind.PROBE:
+                return ProbeAnswer(self.inner, vectors["g"], self.evaluation)
+            case QuestionKind.MOMENTS:
+                return MomentsAnswer(ColumnMoments(**vectors))
+        return SolutionAnswer(self.inner, self.evaluation)
+
+
 class Conversation:
     """One stream, from its opening on."""
 
@@ -88,8 +109,7 @@ class Conversation:
         """Expect vectors of n entries."""
         self._n = n
         self._asked: deque[tuple[Key, QuestionKind]] = deque()
-        self._assemblies: dict[QuestionKind, Assembly] = {}
-        self._evaluation: Evaluation | None = None
+        self._arriving: Arriving | None = None
         self._ending = False
 
     @property
@@ -128,21 +148,19 @@ class Conversation:
                 f"an answer to question {message.key.number}, attempt {message.key.attempt}, which was not asked or is "
                 "answered"
             )
-        assembly = self._assemblies.get(kind)
-        if assembly is None:
-            assembly = self._assemblies[kind] = Assembly(self._n, ANSWERED_WITH[kind])
-        if message.offset == 0:
-            self._evaluation = message.evaluation
+        arriving, self._arriving = self._arriving, None
+        if arriving is None or arriving.key != message.key:
+            assembly = Assembly(self._n, ANSWERED_WITH[kind])
+            arriving = Arriving(message.key, assembly, message.inner, message.evaluation)
         try:
-            if not assembly.add(message.offset, message.part):
+            if not arriving.assembly.add(message.offset, message.part):
+                self._arriving = arriving
                 return None
         except ContractError as error:
-            assembly.clear()
             self._expect_after(message.key)
             return Answered(message.key, None, fault=str(error))
         self._expect_after(message.key)
-        answer = _answer(kind, message.inner, assembly.vectors, self._evaluation)
-        return Answered(message.key, answer, message.seconds)
+        return Answered(message.key, arriving.answer(kind), message.seconds)
 
     def _kind_of(self, key: Key) -> QuestionKind | None:
         """Return the kind of a question that was asked; None if it was not."""
@@ -155,14 +173,3 @@ class Conversation:
         """Expect no more answers to this question and those before it."""
         while self._asked.popleft()[0] != key:
             pass
-
-
-def _answer(kind: QuestionKind, inner: float, vectors: dict[str, Vector], evaluation: Evaluation | None) -> Answer:
-    match kind:
-        case QuestionKind.PASS:
-            return PassAnswer(vectors["x"], inner, evaluation)
-        case QuestionKind.PROBE:
-            return ProbeAnswer(inner, vectors["g"], evaluation)
-        case QuestionKind.MOMENTS:
-            return MomentsAnswer(ColumnMoments(**vectors))
-    return SolutionAnswer(inner, evaluation)

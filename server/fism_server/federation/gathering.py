@@ -83,6 +83,12 @@ class Gathering:
         return [pending.ask(member, now) for member in chosen if member.connected]
 
     @property
+    def summands(self) -> int:
+        """How many points the answers to the current question add up to."""
+        assert self.pending is not None  # noqa: S101  # only called while there is a question
+        return self.pending.sums.summands
+
+    @property
     def complete(self) -> bool:
         """Whether the current question is answered."""
         return self.pending is None or self._participation.is_complete(self.pending.waiting)

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fism_common.exchange import Solution
+from fism_common.exchange import Solution, with_summands
 from fism_common.problem.registry import vectors_of
 from fism_common.wire.codec import goodbye_message, kind_of, question_messages, refused_message, setup_messages
 from fism_common.wire.messages import Goodbye, Leaving, Refused
@@ -99,9 +99,11 @@ class Hub:
 
     async def ask(self, question: Question, key: Key, aggregation: Aggregation) -> Gathered:
         """Ask the clients a question; return when it is answered. Raises AbsentError if some stay absent."""
-        self._broadcast = Broadcast(key, kind_of(question), question_messages(question, key, self.round))
         gathering, loop = self._gathering, asyncio.get_running_loop()
-        self._do(gathering.begin(question, key, aggregation, time.monotonic()))
+        actions = gathering.begin(question, key, aggregation, time.monotonic())
+        asked = with_summands(question, gathering.summands)
+        self._broadcast = Broadcast(key, kind_of(question), question_messages(asked, key, self.round))
+        self._do(actions)
         while not gathering.complete:
             actions, absent, pause = gathering.check_time(time.monotonic())
             self._do(actions)

@@ -4,8 +4,9 @@ isort:skip_file
 The protocol between a coordinator's server and its clients.
 
 H has no place in it: of the outer objective only one subgradient a round is ever sent, as the vector h.
-Vectors are little-endian float64 in bytes. A vector that does not fit a message is cut into slices: consecutive
-messages of one kind, each with the index of its first entry, the first at 0 and the last ending at n.
+Vectors are little-endian float64 in bytes, and points in answers little-endian int64. A vector that does not fit a
+message is cut into slices: consecutive messages of one kind, each with the index of its first entry, the first at 0
+and the last ending at n.
 """
 
 import builtins
@@ -350,7 +351,7 @@ class Question(google.protobuf.message.Message):
         DESCRIPTOR: google.protobuf.descriptor.EnumDescriptor
         UNSPECIFIED: Question._Kind.ValueType  # 0
         PASS: Question._Kind.ValueType  # 1
-        """Run the pass from x with h, gamma and weight. Answered with F_i at x, and the point where the pass ended as x."""
+        """Run the pass from x with h, gamma and weight. Answered with F_i at x, and the point where the pass ended."""
         PROBE: Question._Kind.ValueType  # 2
         """Answered with F_i at x, and one exact subgradient of F_i at x as g."""
         MOMENTS: Question._Kind.ValueType  # 3
@@ -361,7 +362,7 @@ class Question(google.protobuf.message.Message):
     class Kind(_Kind, metaclass=_KindEnumTypeWrapper): ...
     UNSPECIFIED: Question.Kind.ValueType  # 0
     PASS: Question.Kind.ValueType  # 1
-    """Run the pass from x with h, gamma and weight. Answered with F_i at x, and the point where the pass ended as x."""
+    """Run the pass from x with h, gamma and weight. Answered with F_i at x, and the point where the pass ended."""
     PROBE: Question.Kind.ValueType  # 2
     """Answered with F_i at x, and one exact subgradient of F_i at x as g."""
     MOMENTS: Question.Kind.ValueType  # 3
@@ -375,10 +376,11 @@ class Question(google.protobuf.message.Message):
     ROUND_FIELD_NUMBER: builtins.int
     GAMMA_FIELD_NUMBER: builtins.int
     WEIGHT_FIELD_NUMBER: builtins.int
+    EVALUATE_FIELD_NUMBER: builtins.int
+    SUMMANDS_FIELD_NUMBER: builtins.int
     OFFSET_FIELD_NUMBER: builtins.int
     X_FIELD_NUMBER: builtins.int
     H_FIELD_NUMBER: builtins.int
-    EVALUATE_FIELD_NUMBER: builtins.int
     number: builtins.int
     """Counts the questions of a server process."""
     attempt: builtins.int
@@ -389,11 +391,13 @@ class Question(google.protobuf.message.Message):
     gamma: builtins.float
     weight: builtins.float
     """lambda_k / m."""
+    evaluate: builtins.bool
+    """Asks for Evaluation at x, of the rows that the client holds out. A solution is always evaluated."""
+    summands: builtins.int
+    """Of a pass: how many points the server will add up. It fixes the grid of the answers."""
     offset: builtins.int
     x: builtins.bytes
     h: builtins.bytes
-    evaluate: builtins.bool
-    """Asks for Evaluation at x, of the rows that the client holds out. A solution is always evaluated."""
     def __init__(
         self,
         *,
@@ -403,12 +407,13 @@ class Question(google.protobuf.message.Message):
         round: builtins.int = ...,
         gamma: builtins.float = ...,
         weight: builtins.float = ...,
+        evaluate: builtins.bool = ...,
+        summands: builtins.int = ...,
         offset: builtins.int = ...,
         x: builtins.bytes = ...,
         h: builtins.bytes = ...,
-        evaluate: builtins.bool = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["attempt", b"attempt", "evaluate", b"evaluate", "gamma", b"gamma", "h", b"h", "kind", b"kind", "number", b"number", "offset", b"offset", "round", b"round", "weight", b"weight", "x", b"x"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["attempt", b"attempt", "evaluate", b"evaluate", "gamma", b"gamma", "h", b"h", "kind", b"kind", "number", b"number", "offset", b"offset", "round", b"round", "summands", b"summands", "weight", b"weight", "x", b"x"]) -> None: ...
 
 Global___Question: typing_extensions.TypeAlias = Question
 
@@ -517,24 +522,24 @@ class Answer(google.protobuf.message.Message):
     ATTEMPT_FIELD_NUMBER: builtins.int
     SECONDS_FIELD_NUMBER: builtins.int
     INNER_FIELD_NUMBER: builtins.int
+    EVALUATION_FIELD_NUMBER: builtins.int
     OFFSET_FIELD_NUMBER: builtins.int
-    X_FIELD_NUMBER: builtins.int
+    POINTS_FIELD_NUMBER: builtins.int
     G_FIELD_NUMBER: builtins.int
     COUNT_FIELD_NUMBER: builtins.int
     MEAN_FIELD_NUMBER: builtins.int
     REST_FIELD_NUMBER: builtins.int
     SQUARES_FIELD_NUMBER: builtins.int
-    EVALUATION_FIELD_NUMBER: builtins.int
     number: builtins.int
     """Of the question."""
     attempt: builtins.int
     seconds: builtins.float
     """How long the client computed."""
-    inner: builtins.float
-    """F_i at the question's x."""
     offset: builtins.int
-    x: builtins.bytes
-    """The point where the pass ended; the sum over virtual clients."""
+    points: builtins.bytes
+    """The point where the pass ended, as int64: multiples of a unit that X and the number of summands fix. The sum over
+    virtual clients.
+    """
     g: builtins.bytes
     """A subgradient of F_i."""
     count: builtins.bytes
@@ -542,6 +547,10 @@ class Answer(google.protobuf.message.Message):
     mean: builtins.bytes
     rest: builtins.bytes
     squares: builtins.bytes
+    @property
+    def inner(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.float]:
+        """F_i at the question's x: the exact sum of these numbers, one for a client without virtual clients."""
+
     @property
     def evaluation(self) -> Global___Evaluation:
         """In the first slice, if the question asks for it and the client holds out rows."""
@@ -552,18 +561,18 @@ class Answer(google.protobuf.message.Message):
         number: builtins.int = ...,
         attempt: builtins.int = ...,
         seconds: builtins.float = ...,
-        inner: builtins.float = ...,
+        inner: collections.abc.Iterable[builtins.float] | None = ...,
+        evaluation: Global___Evaluation | None = ...,
         offset: builtins.int = ...,
-        x: builtins.bytes = ...,
+        points: builtins.bytes = ...,
         g: builtins.bytes = ...,
         count: builtins.bytes = ...,
         mean: builtins.bytes = ...,
         rest: builtins.bytes = ...,
         squares: builtins.bytes = ...,
-        evaluation: Global___Evaluation | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["evaluation", b"evaluation"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["attempt", b"attempt", "count", b"count", "evaluation", b"evaluation", "g", b"g", "inner", b"inner", "mean", b"mean", "number", b"number", "offset", b"offset", "rest", b"rest", "seconds", b"seconds", "squares", b"squares", "x", b"x"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["attempt", b"attempt", "count", b"count", "evaluation", b"evaluation", "g", b"g", "inner", b"inner", "mean", b"mean", "number", b"number", "offset", b"offset", "points", b"points", "rest", b"rest", "seconds", b"seconds", "squares", b"squares"]) -> None: ...
 
 Global___Answer: typing_extensions.TypeAlias = Answer
 

@@ -4,8 +4,9 @@ isort:skip_file
 The protocol between a coordinator's server and its clients.
 
 H has no place in it: of the outer objective only one subgradient a round is ever sent, as the vector h.
-Vectors are little-endian float64 in bytes. A vector that does not fit a message is cut into slices: consecutive
-messages of one kind, each with the index of its first entry, the first at 0 and the last ending at n.
+Vectors are little-endian float64 in bytes, and points in answers little-endian int64. A vector that does not fit a
+message is cut into slices: consecutive messages of one kind, each with the index of its first entry, the first at 0
+and the last ending at n.
 """
 
 import abc
