@@ -125,7 +125,10 @@ match kind:
     case "connections":
         held = []
         while True:
-            held = [socket.create_connection((host, int(port))) for _ in range(1000)]
+            try:
+                held = [socket.create_connection((host, int(port))) for _ in range(1000)]
+            except ConnectionRefusedError:  # the run is over
+                time.sleep(60)
             time.sleep(5)
     case "joins":
         stub = rpc.FederationStub(grpc.secure_channel(address, credentials, options))
