@@ -12,16 +12,20 @@ from fism_common import __version__ as __version__
 if TYPE_CHECKING:
     from fism.methods import *
     from fism.model import *
+    from fism.pooled import *
     from fism.problem import *
     from fism.result import *
+    from fism.sharding import *
     from fism.solving import *
     from fism_client.data.shard import *
+    from fism_common.data.source import *
     from fism_common.errors import *
     from fism_common.problem.custom import *
     from fism_common.problem.losses import *
     from fism_common.problem.sets import *
     from fism_server.algorithm.step_rules import *
     from fism_server.problem.outer import *
+    from fism_server.problem.plan import *
 else:
     # Light modules first: a name is looked up in this order.
     _HOMES = (
@@ -34,9 +38,13 @@ else:
         "fism.problem",
         "fism.result",
         "fism_client.data.shard",
+        "fism_common.data.source",
+        "fism_server.problem.plan",
         "fism.model",
         "fism.methods",
         "fism.solving",
+        "fism.pooled",
+        "fism.sharding",
     )
 
     def __getattr__(name: str) -> object:

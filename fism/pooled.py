@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from fism_common.data.moments import Scaling
     from fism_server.problem.plan import Plan
 
+__all__ = ["Pooled", "pool"]
+
 
 @dataclass(frozen=True)
 class Pooled:

@@ -1,4 +1,4 @@
-"""``fism shard``: split one file into shards, for experiments."""
+"""Splitting one file into shards, for experiments."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from fism_client.data.shard import Shard
     from fism_common.data.source import Reading, Source
+
+__all__ = ["shard"]
 
 _FORMATS = {
     ".csv": "(FORMAT csv, HEADER)",
@@ -73,7 +75,6 @@ def _blocks(count: int, shares: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def shard(  # noqa: PLR0913
-    path: Path,
     source: Source,
     reading: Reading,
     out: Path,
@@ -89,6 +90,9 @@ def shard(  # noqa: PLR0913
     A table is split into tables of the same format, any other file into .npz files. ``by`` names a column and makes
     one file per value; ``alpha`` splits each label separately.
     """
+    if source.data is None:
+        raise DataError("only a file can be split; save the query's rows to a file first")
+    path = Path(source.data)
     try:
         out.mkdir(parents=True, exist_ok=True)
         if any(out.iterdir()):

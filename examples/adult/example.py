@@ -11,12 +11,10 @@ from pathlib import Path
 import numpy as np
 
 import fism
-from fism.sharding import shard
-from fism_common.data.source import Reading, Source
 
 PARTS = [1, 1, 2, 2, 3, 3, 4, 8]
 """The offices' relative sizes; a part as large as the largest is kept for evaluation."""
-READING = Reading(columns=123)
+READING = fism.Reading(columns=123)
 
 
 def prepare(folder: Path) -> None:
@@ -27,7 +25,8 @@ def prepare(folder: Path) -> None:
     whole = folder / ("a1a.svm.gz" if source.suffix == ".gz" else "a1a.svm")
     whole.write_bytes(source.read_bytes())
     sizes = [*PARTS, PARTS[-1]]
-    written = shard(whole, Source(data=str(whole)), READING, folder / "shards", parts=len(sizes), sizes=sizes, seed=1)
+    data = fism.Source(data=str(whole))
+    written = fism.shard(data, READING, folder / "shards", parts=len(sizes), sizes=sizes, seed=1)
     for file, rows in written:
         print(f"{file.name}  {rows} rows")
 
@@ -35,7 +34,7 @@ def prepare(folder: Path) -> None:
 def show(folder: Path) -> None:
     """Evaluate the model on rows that no office has."""
     model = fism.load(folder / "run")
-    test = model.read(Source(data=f"shards/part-{len(PARTS) + 1}.npz"), Reading(), folder, labelled=True)
+    test = model.read(fism.Source(data=f"shards/part-{len(PARTS) + 1}.npz"), fism.Reading(), folder, labelled=True)
     measured = model.evaluate(test)
     small = np.mean(np.abs(model.coef) < 0.01)
     print(

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 import fism
-from fism_common.data.source import Reading, Source
 
 COURIERS = {"red": 400, "green": 900, "blue": 2500}
 KINDS = {"letter": 4.0, "parcel": 9.0, "pallet": 25.0}
@@ -38,7 +37,7 @@ def prepare(folder: Path) -> None:
 def show(folder: Path) -> None:
     """Print what the model promises for new tours, and how often the promise would have been kept."""
     model = fism.load(folder / "run")
-    shard = model.read(Source(data="new.csv"), Reading(label="minutes"), folder, labelled=True)
+    shard = model.read(fism.Source(data="new.csv"), fism.Reading(label="minutes"), folder, labelled=True)
     held = model.evaluate(shard)["not_above"]
     print("\nminutes to promise per unit of:")
     for name, value in zip(model.names, model.coef, strict=True):

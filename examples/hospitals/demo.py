@@ -12,8 +12,6 @@ import numpy as np
 
 import fism
 import prepare
-from fism.pooled import pool
-from fism_server.problem.plan import read_plan
 
 HERE = Path(__file__).parent
 
@@ -35,8 +33,8 @@ def main() -> None:
 
 def compare(folder: Path, together: np.ndarray) -> None:
     """Print the accuracy of each hospital alone, and the size of a model without the preference."""
-    plan = read_plan(folder / "hospitals.toml")
-    pooled = pool(plan)
+    plan = fism.read_plan(folder / "hospitals.toml")
+    pooled = fism.pool(plan)
     train, held = pooled.train, list(pooled.held_out.values())
 
     def right(x: np.ndarray) -> str:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import fism
-from fism.pooled import pool
-from fism_server.problem.plan import read_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,9 +31,9 @@ def prepare(folder: Path) -> None:
 
 def show(folder: Path) -> None:
     """Print how far each model is from the score in use, and its error on new customers."""
-    plan = read_plan(folder / "prior.toml")
+    plan = fism.read_plan(folder / "prior.toml")
     in_use, together = np.load(folder / "in_use.npy", allow_pickle=False), fism.load(folder / "run").coef
-    shards = list(pool(plan).train.values())
+    shards = list(fism.pool(plan).train.values())
     small = fism.solve(
         fism.Problem("squared", plan.constraint, fism.SquaredNorm()),
         shards,

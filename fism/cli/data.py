@@ -71,7 +71,6 @@ def shard(
         if not all(0 < share < float("inf") for share in shares) or (dirichlet is not None and dirichlet <= 0):
             raise ConfigError("shares must be above 0")
         written = split(
-            data,
             *_source(data, given),
             out,
             parts=len(shares) or parts,

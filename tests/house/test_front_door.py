@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -12,6 +14,9 @@ import pytest
 import fism
 
 ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    [*ROOT.glob("examples/**/*.py"), ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]
+)
 
 
 def run(code: str) -> str:
@@ -50,6 +55,21 @@ def test_star_import_has_every_public_name() -> None:
     """And nothing else."""
     code = "before = set(globals()); from fism import *; print(sorted(set(globals()) - before - {'before'}))"
     assert run(code) == str(sorted(vars(fism)["__getattr__"]("__all__")))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_examples_and_pages_import_only_the_public_package(page: Path) -> None:
+    """What they use, a reader may use."""
+    text = page.read_text()
+    blocks = [text] if page.suffix == ".py" else re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    for block in blocks:
+        for node in ast.walk(ast.parse(block)):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+                if node.module == "fism":
+                    assert {alias.name for alias in node.names} <= set(vars(fism)["__getattr__"]("__all__"))
+            assert not [name for name in names if name.startswith(("fism.", "fism_"))]
 
 
 def test_unknown_name_is_an_attribute_error() -> None:

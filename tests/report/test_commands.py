@@ -110,7 +110,7 @@ def test_prometheus_is_told_what_the_board_shows(tmp_path: Path) -> None:
             assert running.end() == 130
             assert all(end(one)[0] == 4 for one in processes.values())
     assert found["fism_clients_expected"] == 2
-    assert found["fism_replies_refused_total"] == 0
+    assert found["fism_answers_rejected_total"] == 0
     assert abs(found["fism_round_seconds_count"] - found["fism_rounds_total"]) <= 1  # it went on meanwhile
     rounds = Reader(tmp_path / "run").read().rounds
     k = int(found["fism_round"])

@@ -8,6 +8,8 @@ from pydantic import ConfigDict, Field, PositiveInt, model_validator
 
 from fism_common.settings import Settings
 
+__all__ = ["Reading", "Source"]
+
 Scale = Annotated[float, Field(strict=False, gt=0, allow_inf_nan=False)]
 
 

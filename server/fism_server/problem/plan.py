@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from fism_common.vectors import Vector
     from fism_server.problem.config import Inner, Kind, Outer
 
+__all__ = ["Plan", "read_plan"]
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -32,7 +32,7 @@ class Gauges:
         self._seconds = Histogram("fism_round_seconds", "Time of a round.", registry=registry, buckets=_BUCKETS)
         self._present = Gauge("fism_clients_present", "Clients with an open stream.", registry=registry)
         self._expected = Gauge("fism_clients_expected", "Clients that a round waits for.", registry=registry)
-        self._refused = Counter("fism_replies_refused", "Client messages that were not used.", registry=registry)
+        self._rejected = Counter("fism_answers_rejected", "Client messages that were not used.", registry=registry)
         self._events = Counter("fism_events", "Events, as fism events lists them.", ["kind"], registry=registry)
         self._counts: dict[str, int] = {}
 
@@ -76,4 +76,4 @@ class Gauges:
             self._counts[kind] = count
             self._events.labels(str(kind)).inc(new)
             if kind in {EventKind.REJECTED, EventKind.LATE}:
-                self._refused.inc(new)
+                self._rejected.inc(new)
