@@ -20,6 +20,8 @@ _BITS = 62
 """The sum of all summands stays below 2^62 units."""
 _SMALLEST_EXPONENT = -900
 """Entries of X below 2^-900 share one unit; a unit and its inverse are then always normal doubles."""
+_BLOCK = 2**14
+"""Entries that are rounded at a time: in the processor's cache that takes a third of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,23 @@ class Grid:
 
     def words(self, x: Vector) -> Words:
         """Return a point of X on the grid: each entry is rounded to the nearest multiple, half to even."""
-        return np.rint(x / self.unit).astype(np.int64)
+        words, scratch = np.empty(x.size, np.int64), np.empty(min(x.size, _BLOCK))
+        for begin in range(0, x.size, _BLOCK):
+            part = slice(begin, begin + _BLOCK)
+            scaled = np.multiply(x[part], 1 / self._of(part), out=scratch[: x.size - begin])
+            words[part] = np.rint(scaled, out=scaled)
+        return words
 
-    def values(self, words: Words) -> Vector:
+    def values(self, words: Words, out: Vector | None = None) -> Vector:
         """Return a point, or a sum of points, as doubles, each rounded once."""
-        return np.multiply(words, self.unit, dtype=np.float64)
+        values = np.empty(words.size) if out is None else out
+        values[:] = words
+        values *= self.unit
+        return values
+
+    def _of(self, part: slice) -> float | Vector:
+        """Return the units of some entries."""
+        return self.unit if isinstance(self.unit, float) else self.unit[part]
 
 
 @lru_cache(maxsize=8)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from fism_common.data.moments import merge
 from fism_common.exchange import Evaluation, MomentsAnswer, PassAnswer, ProbeAnswer, Total
 from fism_common.sums.doubles import rounded
@@ -66,6 +68,8 @@ class OpenAggregation:
         """Take X in n dimensions, and which columns are standardised."""
         self.constraint, self.n, self.numeric = constraint, n, numeric
         self.slack = constraint.slack(n)
+        self.scratch = np.empty(n)
+        """For a point that is checked: fresh memory for each would take longer than the check."""
 
     def begin(self, contributors: Sequence[Contributor]) -> OpenSums:
         """Return empty sums."""
@@ -97,7 +101,7 @@ class OpenSums:
             return moments_fault(answer.moments, contributor.rows, rules.numeric)
         fault = answer_fault(answer)
         if fault is None and isinstance(answer, PassAnswer):
-            values = self._grid.values(answer.points)
+            values = self._grid.values(answer.points, rules.scratch)
             fault = point_fault(values, contributor.virtual_clients, rules.constraint, rules.slack)
         return fault
 

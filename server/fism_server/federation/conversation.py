@@ -82,7 +82,7 @@ class Answered(NamedTuple):
 
 
 class Arriving(NamedTuple):
-    """An answer of which some slices have arrived. Its vectors belong to the answer from then on."""
+    """An answer of which some slices have arrived."""
 
     key: Key
     assembly: Assembly
@@ -108,6 +108,7 @@ class Conversation:
     def __init__(self, n: int) -> None:
         """Expect vectors of n entries."""
         self._n = n
+        self._points: Assembly | None = None
         self._asked: deque[tuple[Key, QuestionKind]] = deque()
         self._arriving: Arriving | None = None
         self._ending = False
@@ -150,8 +151,7 @@ class Conversation:
             )
         arriving, self._arriving = self._arriving, None
         if arriving is None or arriving.key != message.key:
-            assembly = Assembly(self._n, ANSWERED_WITH[kind])
-            arriving = Arriving(message.key, assembly, message.inner, message.evaluation)
+            arriving = Arriving(message.key, self._assembly(kind), message.inner, message.evaluation)
         try:
             if not arriving.assembly.add(message.offset, message.part):
                 self._arriving = arriving
@@ -161,6 +161,19 @@ class Conversation:
             return Answered(message.key, None, fault=str(error))
         self._expect_after(message.key)
         return Answered(message.key, arriving.answer(kind), message.seconds)
+
+    def _assembly(self, kind: QuestionKind) -> Assembly:
+        """Return memory for an answer's vectors.
+
+        All points of a stream are received into the same memory, since they are added up when they are complete: at a
+        million columns, fresh memory takes longer than copying. Other vectors belong to the answer.
+        """
+        if kind is not QuestionKind.PASS:
+            return Assembly(self._n, ANSWERED_WITH[kind])
+        if self._points is None:
+            self._points = Assembly(self._n, ANSWERED_WITH[kind])
+        self._points.clear()
+        return self._points
 
     def _kind_of(self, key: Key) -> QuestionKind | None:
         """Return the kind of a question that was asked; None if it was not."""
