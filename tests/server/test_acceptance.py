@@ -93,5 +93,5 @@ GOOD = ColumnMoments(np.array([3.0, 0.0]), np.array([1e9, 0.0]), np.array([0.1, 
 )
 def test_moments_that_would_spoil_the_others_are_refused(change: dict[str, Vector], reason: str | None) -> None:
     """Three rows, of which the first column is standardised."""
-    found = moments_fault(replace(GOOD, **change), rows=3, numeric=[True, False])
+    found = moments_fault(replace(GOOD, **change), rows=3, numeric=np.array([True, False]))
     assert found is None if reason is None else re.search(reason, found or "")

@@ -24,7 +24,7 @@ class Client:
 
 
 A, B, C = Client(), Client(virtual_clients=2), Client()
-OPEN = OpenAggregation(fism.Box(-1, 1), 2, [True, False])
+OPEN = OpenAggregation(fism.Box(-1, 1), 2, np.array([True, False]))
 
 
 GRID = grid_of(OPEN.constraint, 2, 4)

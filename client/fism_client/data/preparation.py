@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from fism_client.data.standardise import check_form, moments_of, standardised
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ class Rows:
 
     def moments(self) -> ColumnMoments:
         """Return the moments of the columns to standardise, over the rows to train on."""
-        return moments_of(self.train, np.array(self.recipe.numeric(self.train.columns)))
+        return moments_of(self.train, self.recipe.numeric(self.train.columns))
 
     def standardised(self, scaling: Scaling | None) -> Rows:
         """Return the rows standardised by the federation's scaling; unchanged if there is none."""

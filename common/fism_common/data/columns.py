@@ -6,10 +6,14 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fism_common.errors import MismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
 
 INTERCEPT = "intercept"
 OTHER = "other"
@@ -95,11 +99,11 @@ class Recipe:
         """Return the levels of a category, including the one for unlisted levels."""
         return [*self.levels[name], *([OTHER] if self.unknown is Unknown.OTHER else [])]
 
-    def numeric(self, width: int) -> list[bool]:
+    def numeric(self, width: int) -> NDArray[np.bool_]:
         """Return which of the model's columns are numbers, not levels of a category or the intercept."""
         if self.features:
-            return [entry.level is None and entry.source != "" for entry in self.entries()]
-        return [True] * (width - self.intercept) + [False] * self.intercept
+            return np.array([entry.level is None and entry.source != "" for entry in self.entries()])
+        return np.arange(width) < width - self.intercept
 
     def width(self, columns: int) -> int:
         """Return how many columns the model has, for data with ``columns`` columns."""

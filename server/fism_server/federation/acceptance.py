@@ -11,7 +11,7 @@ from fism_common.exchange import ProbeAnswer
 from fism_common.sums.doubles import MOST_PARTS, rounded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from numpy.typing import NDArray
 
     from fism_common.data.moments import ColumnMoments
     from fism_common.exchange import Evaluation, PassAnswer, SolutionAnswer
@@ -53,7 +53,7 @@ def evaluation_fault(evaluation: Evaluation | None) -> str | None:
     return None
 
 
-def moments_fault(moments: ColumnMoments, rows: int, numeric: Sequence[bool]) -> str | None:
+def moments_fault(moments: ColumnMoments, rows: int, numeric: NDArray[np.bool_]) -> str | None:
     """Return why the moments of a client with ``rows`` rows cannot be used; None if they can.
 
     ``numeric`` says which columns are standardised: the moments of all others must be 0.
@@ -61,7 +61,7 @@ def moments_fault(moments: ColumnMoments, rows: int, numeric: Sequence[bool]) ->
     parts = [moments.count, moments.mean, moments.rest, moments.squares]
     if not all((np.abs(part) <= _LARGEST_MOMENT).all() for part in parts):  # NaN fails this too
         return f"its moments have entries that are not finite, or beyond {_LARGEST_MOMENT:g}"
-    if any(part[~np.array(numeric)].any() for part in parts):
+    if any(part[~numeric].any() for part in parts):
         return "its moments include columns that are not standardised"
     counts = moments.count
     if (counts < 0).any() or (counts > rows).any() or (counts % 1 != 0).any() or (moments.squares < 0).any():

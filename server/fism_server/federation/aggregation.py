@@ -15,6 +15,8 @@ from fism_server.federation.acceptance import answer_fault, moments_fault, point
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from fism_common.data.moments import ColumnMoments
     from fism_common.exchange import Answer
     from fism_common.problem.sets import ConstraintSet
@@ -48,7 +50,7 @@ class Sums(Protocol):
         """Add an answer that can be used."""
 
     def total(self) -> Total:
-        """Return the sums over the answers to a Pass, a Probe or a Solution."""
+        """Return the sums over the answers to a Pass, a Probe or a Solution. They are then discarded."""
 
     def moments(self) -> ColumnMoments:
         """Return the moments of all clients' rows together, after a Moments question."""
@@ -64,9 +66,10 @@ class Aggregation(Protocol):
 class OpenAggregation:
     """The server sees every answer, checks it, and adds it up. Sums of points and of F are exact."""
 
-    def __init__(self, constraint: ConstraintSet, n: int, numeric: Sequence[bool] = ()) -> None:
-        """Take X in n dimensions, and which columns are standardised."""
-        self.constraint, self.n, self.numeric = constraint, n, numeric
+    def __init__(self, constraint: ConstraintSet, n: int, numeric: NDArray[np.bool_] | None = None) -> None:
+        """Take X in n dimensions, and which columns are standardised: by default all."""
+        self.constraint, self.n = constraint, n
+        self.numeric = np.ones(n, np.bool_) if numeric is None else numeric
         self.slack = constraint.slack(n)
         self.scratch = np.empty(n)
         """For a point that is checked: fresh memory for each would take longer than the check."""
@@ -123,12 +126,13 @@ class OpenSums:
                 self._points += answer.points
 
     def total(self) -> Total:
-        """Return the sums."""
+        """Return the sums, and free the memory in which they were added up."""
+        points, self._points = self._points, None
         subgradients = [self._subgradients[one] for one in self._contributors if one in self._subgradients]
         return Total(
             clients=self._clients,
             inner=rounded(self._inner),
-            points=None if self._points is None else self._grid.values(self._points),
+            points=None if points is None else self._grid.values(points),
             subgradient=_sum(subgradients) if subgradients else None,
             held_out=Evaluation.total(self._held_out),
         )
